@@ -1,16 +1,13 @@
-"""Short representations of objects, a line under 200 characters or a table for notebooks; numbers as text; progress."""
+"""Short representations of objects, in a line under 200 characters; numbers as text; progress."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
-from html import escape
 from importlib import import_module
 from math import inf, isclose
 from typing import Any
 
 MAX_LINE = 199
 MAX_VALUE = 60
-MAX_CELL = 200
-MAX_ROWS = 12
 
 ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
@@ -33,9 +30,6 @@ class Displayed:
 
     def __str__(self) -> str:
         return repr(self)
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, (), list(self._repr_parts()))
 
 
 def draw_as_pages_do(drawing: str, subject: object) -> str:
@@ -109,27 +103,6 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
     `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
     """
     return counted is not None and (judged is None or not isclose(judged, counted, abs_tol=1e-9))
-
-
-def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return an HTML table of at most 12 rows; all texts are escaped, long ones cut, and None is a dash."""
-    body = list(rows[:MAX_ROWS])
-    if len(rows) > MAX_ROWS:
-        body.append((f"… {len(rows) - MAX_ROWS} more",))
-    lines = [f"<table><caption>{_cell(caption)}</caption>"]
-    if head:
-        names = [f"<th>{_cell(name)}</th>" for name in head]
-        lines.append(f"<tr>{''.join(names)}</tr>")
-    for name, *values in body:
-        cells = [f"<td>{_cell(value)}</td>" for value in values]
-        lines.append(f"<tr><th>{_cell(name)}</th>{''.join(cells)}</tr>")
-    lines.append("</table>")
-    return "".join(lines)
-
-
-def _cell(value: Any) -> str:
-    text = "-" if value is None else format_value(value, MAX_CELL)
-    return escape(text[1:-1] if isinstance(value, str) else text)
 
 
 _MOST_DIGITS = 1e15

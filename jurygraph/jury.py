@@ -1,7 +1,6 @@
 """The Python API: a jury, made from a config, prepares plans and scores responses."""
 
 import asyncio
-import logging
 import os
 from collections.abc import (
     AsyncGenerator,
@@ -33,7 +32,8 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
-from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.errors import InputError
+from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.groups import (
@@ -42,6 +42,7 @@ from jurygraph.graphs.groups import (
     GroupLike,
     Outcome,
     PlannedGroup,
+    known_outcome,
     plan_group,
     read_groups,
     split_into_batches,
@@ -50,12 +51,8 @@ from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
-from jurygraph.graphs.time_limits import (
-    call_within_limit,
-    fresh_context,
-    may_take_long,
-    start_isolated,
-)
+from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_isolated
+from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import (
@@ -81,7 +78,6 @@ if TYPE_CHECKING:
     from jurygraph.runs.group_recorder import GroupRecorder
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
@@ -184,7 +180,6 @@ class Jury(Displayed):
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
-        self._hanging_open: TimeLimitExceeded | None = None
         self._record_in = record
         self._recorder: GroupRecorder | None = None
         self._recorder_guard = Lock()
@@ -198,10 +193,6 @@ class Jury(Displayed):
         for owner, toolset in toolsets:
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
-
-    def __dir__(self) -> list[str]:
-        """Return the names that are for users: the public methods, and the config."""
-        return ["config", *(name for name in dir(type(self)) if not name.startswith("_"))]
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
@@ -341,7 +332,11 @@ class Jury(Displayed):
             return await outcomes[0]
 
         traces = self._take(await start_isolated(score, self.config.langsmith))
-        _report_rewards(traces, listener)
+        if listener is not None:
+            for trace in traces:
+                listener(
+                    RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
+                )
         return traces
 
     def as_runnable(self) -> "JuryRunnable":
@@ -399,27 +394,16 @@ class Jury(Displayed):
                 yield traces
 
     async def ascore_as_finished(
-        self,
-        groups: Iterable[Group],
-        sink: "CallSink | None" = None,
-        listener: Listener | None = None,
+        self, groups: Iterable[Group], sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield groups with their traces as they finish, several if they do at once; then raise the first error.
-
-        The `listener` gets the events of all groups.
-        """
-        async with aclosing(
-            _Scoring(self, read_groups("groups", groups), sink, listener).run()
-        ) as results:
+        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
+        async with aclosing(_Scoring(self, read_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                scored = [
+                yield [
                     (group.group, group.outcome)
                     for group in finished
                     if not isinstance(group.outcome, BaseException)
                 ]
-                for _, traces in scored:
-                    _report_rewards(traces, listener)
-                yield scored
                 for group in finished:
                     self._take(group.outcome)
 
@@ -431,40 +415,15 @@ class Jury(Displayed):
         For groups of several callers, such as those of a server that came together: no group waits for another one,
         and no error is that of another one. Closing this cancels the groups that are in work.
         """
-        finished: asyncio.Queue[tuple[int, Outcome] | None] = asyncio.Queue()
-
-        def finish(number: int, outcome: "asyncio.Future[Outcome]") -> None:
-            if not outcome.cancelled():
-                finished.put_nowait((number, outcome.result()))
-
-        async def score() -> None:
-            in_work = GroupsInWork()
-            outcomes: list[asyncio.Future[Outcome]] = []
-            # a batch ends with the first group that cannot begin
-            while len(outcomes) < len(groups):
-                batch = await self._score_batch(groups[len(outcomes) :], None, in_work)
-                for outcome in batch:
-                    outcome.add_done_callback(partial(finish, len(outcomes)))
-                    outcomes.append(outcome)
-            in_work.close()
-            await run_machine(in_work)
-            await asyncio.gather(*outcomes)
-
-        work = start_isolated(score, self.config.langsmith)
-        work.add_done_callback(lambda _: finished.put_nowait(None))
-        try:
-            while (item := await finished.get()) is not None:
-                number, outcome = item
-                result: list[Trace] | Exception
-                try:
-                    result = self._take(outcome)
-                except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-                    result = error
-                yield number, result
-            await work
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+        async with aclosing(_Scoring(self, groups, None).run()) as results:
+            async for finished in results:
+                for number, _, outcome in finished:
+                    result: list[Trace] | Exception
+                    try:
+                        result = self._take(outcome)
+                    except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
+                        result = error
+                    yield number, result
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -497,22 +456,20 @@ class Jury(Displayed):
     ) -> "list[asyncio.Future[Outcome]]":
         """Let a batch of groups into the score graph, and record them if the jury does.
 
-        Return the future traces, or the error, of each. A group that cannot begin is the last of the list: its error
-        ends the scoring of those after it. It comes when the groups before it are out.
+        Return the future traces, or the error, of each.
         """
         self._start_use()
         recorder = self._open_recorder()
         if recorder is None:
             return await self._let_groups_in(groups, sink, in_work, listener)
-        begun, errors = recorder.begin(groups)
-        new = [item.group for item in begun if not isinstance(item, list)]
+        begun = recorder.begin(groups)
+        new = [item.group for item in begun if not isinstance(item, list | BaseException)]
         try:
             outcomes = await self._let_groups_in(new, sink or recorder.calls, in_work, listener)
         except BaseException:
             recorder.end(begun)
             raise
-        recorded = recorder.finish_each(begun, outcomes)
-        return [*recorded, *(_raised_after(recorded, error) for error in errors)]
+        return recorder.finish_each(begun, outcomes)
 
     async def _let_groups_in(
         self,
@@ -521,54 +478,56 @@ class Jury(Displayed):
         in_work: GroupsInWork,
         listener: Listener | None,
     ) -> "list[asyncio.Future[Outcome]]":
-        checked, errors = self._check_groups(groups)
+        checked = [catch_errors(partial(self._check_group, group)) for group in groups]
         if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(1, self.gateways, sink, listener)
             return [in_work.add_unplanned(checked[0], context.groups[0])]
-        planned, errors = await self._plan_groups(checked, errors, sink)
-        outcomes: list[asyncio.Future[Outcome]] = []
+        groups_or_errors = await self._plan_groups(checked, sink)
+        planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
+        added: Iterator[asyncio.Future[Outcome]] = iter(())
         if planned:
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(len(planned), self.gateways, sink, listener)
-            outcomes = in_work.add(planned, context)
-        return [*outcomes, *(_raised_after(outcomes, error) for error in errors)]
+            added = iter(in_work.add(planned, context))
+        return [
+            next(added) if isinstance(item, PlannedGroup) else known_outcome(item)
+            for item in groups_or_errors
+        ]
 
-    def _check_groups(self, groups: Sequence[Group]) -> tuple[list[Group], list["Outcome"]]:
-        """Return the groups before the first that cannot begin, with complete tasks, and the error of that one, if
-        any."""
-        checked: list[Group] = []
-        for group in groups:
-            try:
-                if (task := self.config.task_defaults.complete(group.task)) is not group.task:
-                    group = replace(group, task=task)
-                check_group(group, self.context)
-            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-                return checked, [error]
-            checked.append(group)
-        return checked, []
+    def _check_group(self, group: Group) -> Group:
+        """Return a group with its complete task. Raises what `check_group` does."""
+        task = self.config.task_defaults.complete(group.task)
+        if task is not group.task:
+            group = replace(group, task=task)
+        check_group(group, self.context)
+        return group
 
-    def _is_planned_by_code(self, group: Group) -> bool:
-        return group.plan is None and is_planned_by_code(group.task, self.context)
+    def _is_planned_by_code(self, group: Group | BaseException) -> bool:
+        return (
+            isinstance(group, Group)
+            and group.plan is None
+            and is_planned_by_code(group.task, self.context)
+        )
 
     async def _plan_groups(
-        self, checked: Sequence[Group], errors: list["Outcome"], sink: "CallSink | None"
-    ) -> tuple[list[PlannedGroup], list["Outcome"]]:
-        """Return checked groups with their plans, and the error of the first that cannot begin, if any.
-
-        Plans are made for those without one.
-        """
-        unplanned = [(group.task, None) for group in checked if group.plan is None]
+        self, checked: Sequence[Group | BaseException], sink: "CallSink | None"
+    ) -> list[PlannedGroup | BaseException]:
+        """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
+        unplanned = [
+            (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
+        ]
         made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
-        planned: list[PlannedGroup] = []
-        for group in checked:
-            plan = group.plan or next(made)
-            if isinstance(plan, BaseException):
-                return planned, [plan]
-            planned.append(plan_group(group, plan))
-        return planned, errors
+        planned: list[PlannedGroup | BaseException] = []
+        for item in checked:
+            if isinstance(item, BaseException):
+                planned.append(item)
+                continue
+            plan = item.plan or next(made)
+            planned.append(plan if isinstance(plan, BaseException) else plan_group(item, plan))
+        return planned
 
     @property
     def max_concurrent_groups(self) -> int:
@@ -688,20 +647,11 @@ class Jury(Displayed):
         self._process = os.getpid()
 
     def open(self) -> None:
-        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed.
-
-        An evaluator whose `open` ran past its time limit is not opened again: the same error is raised at once.
-        """
+        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
         self._start_use()
-        if self._hanging_open is not None:
-            raise self._hanging_open
         if not self._opened:
-            try:
-                for evaluator in self.evaluators.values():
-                    self._call(evaluator, evaluator.open)
-            except TimeLimitExceeded as error:
-                self._hanging_open = error
-                raise
+            for evaluator in self.evaluators.values():
+                self._call(evaluator, evaluator.open)
             self._opened = True
 
     def close(self) -> None:
@@ -717,20 +667,14 @@ class Jury(Displayed):
             if self.gateways:
                 closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
-                closing.callback(self._close, evaluator)
+                closing.callback(self._call, evaluator, evaluator.close)
             context = self.context
             for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
                 for tool in toolset.tools.values():
                     closing.callback(tool.close)
 
-    def _close(self, evaluator: Evaluator) -> None:
-        try:
-            self._call(evaluator, evaluator.close)
-        except TimeLimitExceeded as error:
-            log.warning("%s; it is left behind", error)
-
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
-        fresh_context(self.config.langsmith).run(call_within_limit, evaluator, method)
+        fresh_context(self.config.langsmith).run(call_method, evaluator, method)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
@@ -772,16 +716,9 @@ class FinishedGroup(NamedTuple):
 class _Scoring:
     """The scoring of many groups in one run of the score graph: batches of groups go in while there is room."""
 
-    def __init__(
-        self,
-        jury: Jury,
-        groups: Iterable[Group],
-        sink: "CallSink | None",
-        listener: Listener | None = None,
-    ) -> None:
+    def __init__(self, jury: Jury, groups: Iterable[Group], sink: "CallSink | None") -> None:
         self._jury = jury
         self._sink = sink
-        self._listener = listener
         self._size = jury._batch_size
         self._batches = split_into_batches(enumerate(groups), self._size_in_batch, self._size)
         self._in_work = GroupsInWork()
@@ -852,8 +789,8 @@ class _Scoring:
 
     async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work, self._listener)
-        for (number, group), outcome in zip(batch, outcomes, strict=False):
+        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work)
+        for (number, group), outcome in zip(batch, outcomes, strict=True):
             outcome.add_done_callback(partial(self._finish, number, group))
 
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[Outcome]") -> None:
@@ -868,23 +805,8 @@ class _Scoring:
         self._tasks.add(task)
 
 
-def _report_rewards(traces: Iterable[Trace], listener: Listener | None) -> None:
-    if listener is not None:
-        for trace in traces:
-            listener(RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace))
-
-
 def _count_responses(group: Group) -> int:
     return max(1, len(group.responses))  # one without any is in work until it is refused
-
-
-def _raised_after(
-    outcomes: "Sequence[asyncio.Future[Outcome]]", error: Outcome
-) -> "asyncio.Future[Outcome]":
-    """Return an outcome that is there when all others are."""
-    last: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-    asyncio.gather(*outcomes).add_done_callback(lambda _: last.set_result(error))
-    return last
 
 
 def _load_code(
@@ -980,7 +902,7 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]
-        params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
+        params = call_method(deriver, deriver.params_for, plan.survey.views[derivation.view])
         if digest_of(dict(params)) != digest_of(derivation.params):
             changed = (
                 f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
@@ -991,4 +913,4 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
             )
     for question in plan.survey.questions:
         evaluator = context.evaluators[question.evaluator]
-        call_within_limit(evaluator, evaluator.check, question)
+        call_method(evaluator, evaluator.check, question)

@@ -273,8 +273,8 @@ def for_importing(folder: Path) -> None:
     )
     write_lines(folder / "mturk_cnndm.jsonl", qags.CNN)
     write_lines(folder / "mturk_xsum.jsonl", qags.XSUM)
-    trajectories = ROOT / "tests" / "interchange" / "rows" / "taubench.jsonl"
-    shutil.copy(trajectories, folder / "trajectories.jsonl")
+    results = ROOT / "tests" / "interchange" / "rows" / "taubench.json"
+    shutil.copy(results, folder / "gpt-4o-airline.json")
     write_lines(folder / "plawbench_val_gear.jsonl", [test_gear_graphs.make_row([])])
     (folder / "validation_log").mkdir()
     dump = [test_gear_graphs.make_line(0.2, 0.8, 0.0, 1.0)]

@@ -1,15 +1,18 @@
-"""Notations that tasks and configs use: RE2 patterns and JSONPaths (RFC 9535).
+"""Patterns (RE2) and values (JSONPaths of RFC 9535) in tasks and configs, and names that have to be known there.
 
 No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache, partial
 from typing import Annotated, Any
 
 import re2
 from pydantic import AfterValidator
+
+from jurygraph.errors import PlanError
+from jurygraph.messages import did_you_mean, quote
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -88,3 +91,16 @@ Pattern = Annotated[str, IS_PATTERN]
 
 JsonPath = Annotated[str, AfterValidator(partial(_check, compile_jsonpath))]
 """A text that is a JSONPath, as the type of a field."""
+
+
+def require_known(
+    where: str, names: Iterable[str], known_names: Collection[str] | None, kind: str = "column"
+) -> None:
+    """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
+    if known_names is None:
+        return
+    for name in names:
+        if name not in known_names:
+            listed = sorted(known_names)
+            hint = did_you_mean(name, listed) or f"there are {', '.join(listed) or 'none'}"
+            raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")

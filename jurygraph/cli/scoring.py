@@ -25,7 +25,6 @@ from jurygraph.messages import quote, shell_quote
 if TYPE_CHECKING:
     import asyncio
 
-    from jurygraph.graphs.events import Event
     from jurygraph.jury import Jury
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
@@ -270,33 +269,28 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
             planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
         _print_planned(planned)
         scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
-        # without a model, verdicts come as fast as responses are finished
-        verdicts = WorkCounter(job.jury.gateways) if job.jury.gateways else None
-        suffix = str if verdicts is None else verdicts.describe
+        gateways = job.jury.gateways
+        suffix = RequestCounter(gateways).describe if gateways else str
         with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
-            run_interruptible(runner, scoring.score(report, verdicts), threads, switch.stop)
+            run_interruptible(runner, scoring.score(report), threads, switch.stop)
     except KeyboardInterrupt:
         _print_interrupted(job, planned is not None, planning.stored_calls)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-class WorkCounter:
-    """Counts verdicts and requests as they come, so that the display moves while a judge is slow."""
+class RequestCounter:
+    """Counts requests as they are sent, so that the display moves while a judge is slow."""
 
     def __init__(self, gateways: "Gateways") -> None:
         self._gateways = gateways
         self._calls_before = gateways.budget.calls
         self._began = time.monotonic()
-        self.verdicts = 0
-
-    def __call__(self, event: "Event") -> None:
-        self.verdicts += event.event == "verdict"
 
     def describe(self) -> str:
         calls = self._gateways.budget.calls - self._calls_before
         minutes = (time.monotonic() - self._began) / 60.0
         pace = f", {calls / minutes:.0f} a minute" if minutes >= _MIN_PACE_MINUTES else ""
-        return f"{self.verdicts} verdicts, {calls} requests{pace}"
+        return f"{calls} requests{pace}"
 
 
 def _print_finished(opened: OpenedJob) -> None:

@@ -61,11 +61,6 @@ _CODE_ERRORS = (
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
 _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
-_RECORDED_FIELDS = {
-    (name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()
-}
-"""Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
-
 FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
@@ -172,13 +167,6 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
     text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
-    # what a constructor raises it for
-    invalid = error.__context__ if isinstance(error, InputError) else error
-    if isinstance(invalid, ValidationError):
-        first = invalid.errors(include_url=False)[0]
-        is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
-        if is_own_field and first["type"] == "extra_forbidden":
-            text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
     clean = (
         redactor.redact_text(text[:_MAX_MESSAGE_READ])
         .encode("utf-8", "backslashreplace")

@@ -1,23 +1,16 @@
 """Groups: a task and all its responses, which are planned and scored together."""
 
+import asyncio
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
-from jurygraph.schema import (
-    Plan,
-    Response,
-    Task,
-    Trace,
-)
+from jurygraph.schema import Plan, Response, Task, Trace
 from jurygraph.schema.frozen_model import require_type
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 
@@ -36,6 +29,13 @@ class PlannedGroup(NamedTuple):
 
 Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
+
+
+def known_outcome(outcome: Outcome) -> "asyncio.Future[Outcome]":
+    """Return the outcome of a group that is not judged, as one that is there already."""
+    future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    future.set_result(outcome)
+    return future
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'

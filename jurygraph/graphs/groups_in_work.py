@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,28 +12,15 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.calls import (
-    GroupCalls,
-    ReadAnswer,
-    StartedCalls,
-)
+from jurygraph.graphs.calls import GroupCalls, ReadAnswer, StartedCalls
 from jurygraph.graphs.context import BatchContext, RunContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import Group, Outcome, PlannedGroup, plan_group
 from jurygraph.graphs.prepare_graph import plan_by_code
-from jurygraph.graphs.routing import (
-    EvaluatorTask,
-    WaveWork,
-    next_work,
-)
+from jurygraph.graphs.routing import EvaluatorTask, WaveWork, next_work
 from jurygraph.graphs.state import ScoreState
-from jurygraph.graphs.time_limits import fresh_context
-from jurygraph.safety.evidence import search_off_loop
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import (
-    Material,
-    RecordedVerdict,
-)
+from jurygraph.schema import Material, RecordedVerdict
 from jurygraph.schema.verdict import VerdictKey
 
 PAUSE = 0.02
@@ -47,8 +33,7 @@ TURNS_A_RUN = 500
 class GroupInWork:
     """A group, what is known of it, and the calls of its present wave, by branch.
 
-    `pending` counts the branches of the wave that have not started their calls, the calls without an answer, and the
-    readers of answers for the listener.
+    `pending` counts the branches of the wave that have not started their calls, and the calls without an answer.
     """
 
     number: int
@@ -62,9 +47,6 @@ class GroupInWork:
     started: dict[str, StartedCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
-    arrived: list[ReadAnswer] = field(default_factory=list)
-    """The answers for the listener since the last reader started."""
-    readers: list[asyncio.Task[None]] = field(default_factory=list)
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
     """The verdicts that the listener got."""
 
@@ -107,7 +89,7 @@ class GroupInWork:
             )
 
     def report_verdicts(self, verdicts: Iterable[RecordedVerdict]) -> None:
-        """Tell the listener, if there is one, the verdicts that are new; in the event loop, unlike what finds them.
+        """Tell the listener, if there is one, the verdicts that are new.
 
         One that differs from when its answer came is new, too: its batch failed later, or the environment got a secret.
         """
@@ -120,31 +102,18 @@ class GroupInWork:
                 listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
 
     def note_answer(self, answer: ReadAnswer) -> None:
-        """Take an answer that the listener should hear of before the wave is over; those that come together have one
-        reader."""
+        """Tell the listener the verdicts of an answer that came before the wave is over; then `read` gives them all."""
         if not self.pending:
-            return  # `read` gives them all
-        self.arrived.append(answer)
-        if len(self.arrived) == 1:
-            self.pending += 1
-            isolated = fresh_context(self.context.config.langsmith)
-            reader = asyncio.create_task(self._read_arrived(), context=isolated)
-            reader.add_done_callback(self._count_answer)
-            self.readers.append(reader)
-
-    async def _read_arrived(self) -> None:
-        """Report the verdicts of answers; those that are stored are read by `read`, at the end of the wave."""
-        arrived = self.arrived
-        self.arrived = []
-        if self.pending == 1:  # this reader, after the last answer: most groups have one request
             return
-        redactor = self.context.redactor
-        letters = max((calls.calls.letters for calls in self.started.values()), default=0)
-        found = await search_off_loop(lambda: [read(redactor) for read in arrived], letters)
-        # a thread that hung may report after the wave is over
-        self.report_verdicts(
-            verdict for verdict in chain(*found) if verdict.key not in self.reported
-        )
+
+        def report() -> None:
+            verdicts = answer(self.context.redactor)
+            # a thread that hung may report after its wave is over
+            self.report_verdicts(
+                verdict for verdict in verdicts if verdict.key not in self.reported
+            )
+
+        self.error = self.error or catch_errors(report)
 
     def start(self, branch: str, calls: GroupCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
@@ -161,9 +130,6 @@ class GroupInWork:
 
     def read(self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
-        for reader in self.readers:
-            self.error = self.error or reader.exception()
-        self.readers = []
         for branch in sorted(answers):
             calls = self.started.pop(branch).calls
             found = catch_errors(partial(calls.read, answers[branch], redactor))
@@ -301,7 +267,6 @@ class GroupsInWork:
         for entry in self._groups.values():
             for calls in entry.started.values():
                 tasks += calls.tasks
-            tasks += entry.readers
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

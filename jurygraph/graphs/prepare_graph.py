@@ -30,7 +30,7 @@ from jurygraph.graphs.survey import (
     outline_key,
     view_task,
 )
-from jurygraph.graphs.time_limits import call_within_limit
+from jurygraph.graphs.user_calls import call_method
 from jurygraph.messages import shorten
 from jurygraph.schema import (
     Audience,
@@ -179,7 +179,7 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
         context.outlines.keep(key, survey.outline)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
-        call_within_limit(evaluator, evaluator.check, question)
+        call_method(evaluator, evaluator.check, question)
     return survey
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
 
 from jurygraph.errors import InputError
@@ -34,37 +34,18 @@ def _write_nothing(event: dict[str, Any]) -> None:
     """Drop an event: there is no graph around that streams it."""
 
 
-class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
+class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     """A jury as a Runnable: from `{"task": …, "responses": […]}` to the traces; `stream` yields events instead.
 
     A task is a `Task` or a mapping; a response a `Response`, a mapping, a text or a message. Where the jury records, a
-    `step` and a `phase` name the group.
+    `step` and a `phase` name the group. In a chain that is streamed, what follows gets the traces. `invoke` raises
+    InputError for another input, and the errors of `Jury.score`.
     """
 
-    name = "jury"
-
     def __init__(self, score: ScoreStream, iterate: Iterate) -> None:
+        super().__init__(self._judge, self._ajudge, name="jury")
         self._score = score
         self._iterate = iterate
-        # for the callbacks of whoever runs it: it has a beginning, an end and events in between
-        self._traced = RunnableLambda(self._invoke, self._ainvoke, name=self.name)
-
-    def invoke(
-        self,
-        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> list[Trace]:
-        """Return the traces. Raises InputError for another input, and the errors of `Jury.score`."""
-        return self._traced.invoke(input, config)
-
-    async def ainvoke(
-        self,
-        input: Mapping[str, Any],  # noqa: A002 - as langchain-core names it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> list[Trace]:
-        return await self._traced.ainvoke(input, config)
 
     def stream(
         self,
@@ -85,30 +66,11 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
             async for event in events:
                 yield event
 
-    def transform(
-        self,
-        input: Iterator[Mapping[str, Any]],  # noqa: A002 - as langchain-core names it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> Iterator[list[Trace]]:
-        """Yield the traces: what follows in a chain that is streamed gets what it would get of `invoke`."""
-        for content in input:
-            yield self.invoke(content, config)
-
-    async def atransform(
-        self,
-        input: AsyncIterator[Mapping[str, Any]],  # noqa: A002 - as langchain-core names it
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[list[Trace]]:
-        async for content in input:
-            yield await self.ainvoke(content, config)
-
     def _stream(
         self, content: Mapping[str, Any], config: RunnableConfig | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        return stream_events(lambda listen: self._traced.ainvoke(content, config, listen=listen))
+        return stream_events(lambda listen: self.ainvoke(content, config, listen=listen))
 
     def as_node(
         self, task: str, responses: str, traces: str, step: str | None
@@ -126,15 +88,15 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
 
         def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
             write = get_stream_writer()
-            return {traces: self._traced.invoke(read_state(state), config, write=write)}
+            return {traces: self.invoke(read_state(state), config, write=write)}
 
         async def ajudge(state: Any, config: RunnableConfig) -> dict[str, Any]:
             write = get_stream_writer()
-            return {traces: await self._traced.ainvoke(read_state(state), config, write=write)}
+            return {traces: await self.ainvoke(read_state(state), config, write=write)}
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
-    def _invoke(
+    def _judge(
         self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
     ) -> list[Trace]:
         traces: list[Trace] = []
@@ -146,7 +108,7 @@ class JuryRunnable(Runnable[Mapping[str, Any], list[Trace]]):
                 traces.append(event.trace)
         return traces
 
-    async def _ainvoke(
+    async def _ajudge(
         self,
         content: Mapping[str, Any],
         config: RunnableConfig,
@@ -197,25 +159,16 @@ def read_input(value: Any) -> Group:
         task = Task(**task)
     responses = value["responses"]
     if isinstance(responses, Sequence) and not isinstance(responses, str):
-        responses = [_read_response(f"responses[{i}]", item) for i, item in enumerate(responses)]
+        responses = [_read_response(item) for item in responses]
     names = {key: value[key] for key in ("plan", "step", "phase") if key in value}
     return Group(task, responses, **names)
 
 
-def _read_response(where: str, item: Any) -> Response | str:
+def _read_response(item: Any) -> Response | str:
     if isinstance(item, Mapping):
         return Response(**item)
     if isinstance(item, BaseMessage):
-        blocks = [item.content] if isinstance(item.content, str) else item.content
-        texts: list[str] = []
-        for block in blocks:
-            text = block if isinstance(block, str) else block.get("text")
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{where}: is a message with parts that are no text; give its text"
-                )
-            texts.append(text)
-        return "".join(texts)
+        return Response(messages=[item])
     response: Response | str = item
     return response
 

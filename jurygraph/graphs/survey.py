@@ -9,7 +9,7 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.graphs.routing import DATA, required_material
-from jurygraph.graphs.time_limits import call_within_limit
+from jurygraph.graphs.user_calls import call_method
 from jurygraph.messages import name_type, nearest_name, quote
 from jurygraph.schema import (
     Audience,
@@ -124,7 +124,7 @@ def list_derivations(
             version=deriver.version,
             view=view.digest,
             needs=needs,
-            params=dict(call_within_limit(deriver, deriver.params_for, view)),
+            params=dict(call_method(deriver, deriver.params_for, view)),
             **_tool_fields(toolsets, name),
         )
         _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
@@ -162,7 +162,7 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
                 continue
             owner = f"`questions` of {name!r}"
             with name_part(*_part_of(view)), as_plan_error(owner):
-                questions = list(call_within_limit(evaluator, evaluator.questions, view))
+                questions = list(evaluator.questions(view))
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(

@@ -8,7 +8,6 @@ response is not to blame for that.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, wait
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -19,12 +18,9 @@ from langsmith import tracing_context
 
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
-from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.request import Fault
-from jurygraph.schema import (
-    CallsConfig,
-)
+from jurygraph.schema import CallsConfig
 from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
 
 if TYPE_CHECKING:
@@ -65,34 +61,6 @@ def may_take_long(component: Evaluator | Deriver) -> bool:
     if component.uses_model:
         return False
     return component.may_take_long or time_limit(component, CallsConfig()) is not None
-
-
-def call_within_limit(
-    component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any
-) -> T:
-    """Return the result of a method besides those that answer; in a thread, unless its class bounds its time.
-
-    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer; and PlanError with
-    the method and the component for any other exception in it.
-    """
-    with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
-        if _bounds_its_time(method):
-            return method(*arguments)
-        context = copy_context()
-        seconds = max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
-        future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
-        if not wait([future], seconds).not_done:
-            return future.result()
-    hint = "correct it, or raise its `timeout`"
-    problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
-    raise TimeLimitExceeded(f"{problem}; {hint}")
-
-
-def _bounds_its_time(method: Any) -> bool:
-    """Return whether the class that defines a method bounds its time; the defaults of the roles do little."""
-    classes = type(getattr(method, "__self__", None)).__mro__
-    author: Any = next((kind for kind in classes if method.__name__ in vars(kind)), None)
-    return author in (Evaluator, Deriver) or getattr(author, "bounds_its_time", False)
 
 
 def _copy_untraced_context() -> Context:

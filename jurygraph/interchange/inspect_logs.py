@@ -1,10 +1,8 @@
 """Logs of Inspect (inspect_ai 0.3): the samples of an evaluation, whose epochs are trials of one task.
 
-A log is a JSON file, or a zip with one JSON file a sample. Present versions compress these with Zstandard, which
-Python reads from 3.14 on.
+Read are logs in JSON. The other form, `.eval`, is compressed with Zstandard, which Python reads from 3.14 on.
 """
 
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,7 @@ from pydantic import JsonValue
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
-from jurygraph.interchange.trials import (
-    Conversation,
-    Location,
-    Trial,
-    parse_document,
-    read_document,
-    read_trials,
-)
-from jurygraph.sources.files import refuse_unreadable
+from jurygraph.interchange.trials import Conversation, Location, Trial, read_document, read_trials
 
 EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
@@ -30,7 +20,6 @@ UNSCORED = "scores without a value are left out"
 _LEFT_OUT = ("events", "events_data", "timelines", "store", "output")
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
-_MAX_SAMPLE = 1 << 30
 _CONVERT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
 
 
@@ -54,38 +43,13 @@ class Log(ImportedRow):
 
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:
-    is_zip = False
-    if str(path) != "-":
-        with refuse_unreadable(path), Path(path).open("rb") as file:
-            is_zip = zipfile.is_zipfile(file)
-    samples = _read_zip(Path(path)) if is_zip else _read_json(path)
-    for location, value in samples:
-        sample = location.validate(Sample, value)
-        yield _to_trial(location, sample)
-
-
-def _read_json(path: str | Path) -> Iterator[tuple[Location, Any]]:
+    if str(path).endswith(".eval"):
+        raise InputError(f"{path}: is packed; {_CONVERT}")
     document, value = read_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
-        yield Location(file=document.file, path=("samples", index)), sample
-
-
-def _read_zip(path: Path) -> Iterator[tuple[Location, Any]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                name = member.filename
-                if not (name.startswith("samples/") and name.endswith(".json")):
-                    continue
-                location = Location(file=f"{path.name}, {name}")
-                if member.file_size > _MAX_SAMPLE:
-                    location.refuse((), f"has more than {_MAX_SAMPLE >> 20} MB", _CONVERT)
-                yield location, parse_document(archive.read(member).decode(), location)
-    except NotImplementedError:
-        raise InputError(f"{path.name}: is compressed with Zstandard; {_CONVERT}") from None
-    except (zipfile.BadZipFile, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path.name}: is damaged ({error}); {_CONVERT}") from None
+        location = Location(file=document.file, path=("samples", index))
+        yield _to_trial(location, location.validate(Sample, sample))
 
 
 def _to_trial(location: Location, sample: Sample) -> Trial | Note:

@@ -1,8 +1,4 @@
-"""Label Studio's exports JSON and JSON_MIN: ratings, choices and numbers of annotators.
-
-JSON has a task's annotations with their results; JSON_MIN has a row for each annotation, in which answers stand among
-the fields of the task, so that a choice looks like any text of it.
-"""
+"""Label Studio's export JSON, in which a task has its annotations: their ratings, choices and numbers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +12,6 @@ from jurygraph.sources.files import validate_at
 
 _WRAPPERS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
-_ABOUT_ANNOTATIONS = frozenset(
-    "id annotator annotation_id created_at updated_at lead_time agreement".split()
-)
 
 
 class _Result(ImportedRow):
@@ -47,17 +40,10 @@ class _AnnotatedTask(ImportedRow):
 def label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of annotators; a question is a `from_name`, and a skipped annotation is left out.
 
-    An item is the task's id, or a field of its data. In JSON_MIN, texts are answers only if the user names their field.
+    An item is the task's id, or a field of its data.
     """
     for location, row in read_placed(path):
-        if "annotations" in row:
-            yield from _annotation_answers(location, row, columns)
-            continue
-        for name, value in row.items():
-            is_answer = value is not None and not isinstance(value, str)
-            if name == columns.label or (is_answer and name not in _ABOUT_ANNOTATIONS):
-                answer = _unwrap(value)
-                yield ExportedAnswer(location, name, row, "id", row.get("annotator"), answer, name)
+        yield from _annotation_answers(location, row, columns)
 
 
 def _annotation_answers(

@@ -1,12 +1,7 @@
 """RewardBench and RewardBench 2 (allenai/reward-bench): chosen and rejected responses."""
 
-from typing import Any
-
-from pydantic import field_validator
-
 from jurygraph.interchange.rows import (
     ImportedContent,
-    ImportedTurn,
     Note,
     RowKey,
     ShortName,
@@ -30,22 +25,13 @@ class ImportedComparison(TaskRow):
     EXPECTED = "RewardBench's or RewardBench 2's rows"
 
     id: RowKey
-    prompt: str | tuple[ImportedTurn, ...]
+    prompt: str
     chosen: str | tuple[str, ...]
     rejected: str | tuple[str, ...]
     chosen_model: str | None = None
     rejected_model: str | None = None
     models: tuple[str, ...] | None = None
     subset: ShortName | None = None
-
-    @field_validator("prompt")
-    @classmethod
-    def _require_messages(
-        cls, prompt: str | tuple[ImportedTurn, ...]
-    ) -> str | tuple[ImportedTurn, ...]:
-        if prompt == ():
-            raise ValueError("is an empty list; give it one message at least")
-        return prompt
 
     def to_content(self) -> ImportedContent:
         """Return the prompt with its responses.
@@ -69,11 +55,8 @@ class ImportedComparison(TaskRow):
         for number, (text, is_preferred, agent) in enumerate(shuffled, 1):
             identity = {"id": f"{name}/{number}", "agent": agent, "text": text}
             responses.append({**identity, "labels": {"preferred": is_preferred}})
-        query: Any = self.prompt
-        if not isinstance(self.prompt, str):
-            query = [turn.message() for turn in self.prompt]
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
-        task = {"id": name, "query": query, "responses": responses, "metadata": about}
+        task = {"id": name, "query": self.prompt, "responses": responses, "metadata": about}
         is_unnamed = self.models is not None and None in agents
         return task, [Note(UNNAMED, name)] if is_unnamed else []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import Imported, ImportedRow, Note
+from jurygraph.interchange.rows import Imported, Note
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
@@ -30,10 +30,6 @@ OTHER_BEGINNINGS = (
 UNANSWERED = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON = 1 << 30
-
-
-class AnyLine(ImportedRow):
-    """A line whose form depends on its fields."""
 
 
 class _Messages(FrozenModel):
@@ -170,12 +166,8 @@ def read_document(path: str | Path) -> tuple[Location, Any]:
     with closing(TextFile(path)) as file:
         location = Location(file=file.name)
         text = file.read_whole(_MAX_JSON, "split it into smaller files")
-    return location, parse_document(text, location)
-
-
-def parse_document(text: str, location: Location) -> Any:
     try:
-        return json.loads(text, parse_constant=lambda name: None)
+        return location, json.loads(text, parse_constant=lambda name: None)
     except json.JSONDecodeError as error:
         location = replace(location, line=error.lineno)
         location.refuse((), f"is not valid JSON ({error.msg})", "export the file again")

@@ -1,4 +1,4 @@
-"""Traces of verifiers: episodes of 0.4 (`traces.jsonl`), and rows with `prompt` and `completion` of earlier versions.
+"""Traces of verifiers: the episodes that 0.4 writes (`traces.jsonl`).
 
 An episode has the traces of its agents: graphs of messages, of which the path to the last message is read. Episodes of
 one task are trials.
@@ -10,16 +10,8 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
-from jurygraph.interchange.trials import (
-    AnyLine,
-    Conversation,
-    Location,
-    Trial,
-    read_located,
-    read_trials,
-)
+from jurygraph.interchange.rows import ImportedRow, Note, nonempty_fields
+from jurygraph.interchange.trials import Location, Trial, read_located, read_trials
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 BRANCHES = "messages off the path to the last one are left out"
@@ -67,52 +59,10 @@ class Episode(ImportedRow):
     traces: tuple[AgentTrace, ...]
 
 
-class Rollout(ImportedRow):
-    """A row of versions before 0.4; `example_id` names its task."""
-
-    prompt: str | tuple[Any, ...]
-    completion: str | tuple[Any, ...]
-    answer: str | None = None
-    reward: Number | None = None
-    example_id: RowKey | None = None
-
-
 def _read(path: str | Path) -> Iterator[Trial | Note]:
-    numbers: dict[str, int] = {}
-    for location, line in read_located(path, AnyLine):
-        fields = line.model_extra or {}
-        if "traces" not in fields:
-            row = location.validate(Rollout, fields)
-            yield _to_rollout(location, row, numbers)
-            continue
-        episode = location.validate(Episode, fields)
+    for location, episode in read_located(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
-
-
-def _to_rollout(location: Location, row: Rollout, numbers: dict[str, int]) -> Trial:
-    prompt = _messages(location, "prompt", row.prompt)
-    task = row.example_id
-    if not task:
-        content = [message.model_dump(mode="json") for message in prompt]
-        task = f"task-{digest_of(content)[:12]}"
-    numbers[task] = numbers.get(task, 0) + 1
-    return Trial(
-        location=location,
-        task=task,
-        query=prompt,
-        answer=_messages(location, "completion", row.completion),
-        name=str(numbers[task]),
-        about={"reference": row.answer or None},
-        response={"labels": nonempty_fields(reward=row.reward), "metadata": row.other},
-    )
-
-
-def _messages(location: Location, field: str, value: Any) -> Conversation:
-    if not isinstance(value, str):
-        return location.messages(list(value), field)
-    role = "user" if field == "prompt" else "assistant"
-    return location.messages([{"role": role, "content": value}], field)
 
 
 def _to_trial(
@@ -122,13 +72,7 @@ def _to_trial(
     if not path:
         return Note(NO_MESSAGES, trace.id)
     nodes = [trace.nodes[number] for number in path]
-    try:
-        messages = location.messages([node.message for node in nodes])
-    except InputError:
-        for end, number in enumerate(path, start=1):  # the first node that is wrong gives the place
-            earlier = [node.message for node in nodes[:end]]
-            location.messages(earlier, "traces", index, "nodes", number, "message")
-        raise
+    messages = location.messages([node.message for node in nodes], "traces", index, "messages")
     sampled = [number for number, node in enumerate(nodes) if node.sampled]
     start = sampled[0] if sampled else len(nodes)
     notes = [Note(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []

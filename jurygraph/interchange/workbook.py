@@ -1,20 +1,19 @@
 """Write a run as a workbook for Excel: two sheets that anybody can read, and one with everything.
 
-The file is written here and not by a library, which would date it and take some texts for formulas. Every text is an
-inline string, which no spreadsheet evaluates; one that looks like a formula is marked as text for who edits it, too.
+No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
 
 import json
 import re
-import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
-from xml.sax.saxutils import escape
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from typing import Any, NamedTuple
 
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Alignment, Font
+from openpyxl.utils import get_column_letter
 from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
@@ -35,37 +34,34 @@ _MAX_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
 _NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _ESCAPE_LIKE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """What Excel would read as a character that cannot be written, such as `_x003D_`."""
-_XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-_HEAD = f"""{_XML}<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">
-<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>
-</sheetView></sheetViews><cols>"""
-"""The beginning of a sheet, whose first row stays in sight."""
-_PLAIN, _BOLD, _WRAPPED, _NUMBER, _PERCENT, _LIKE_FORMULA = range(6)
-"""Positions of the styles in workbook.toml."""
 
 
 class SheetColumn(NamedTuple):
-    """A column of a sheet: its title, its width in characters, and the style of its cells."""
+    """A column of a sheet: its title, its width in characters, the form of its numbers, and whether it wraps texts."""
 
     title: str
     width: int
-    style: int = _PLAIN
+    number_format: str = "General"
+    is_wrapped: bool = False
 
 
+_TWO_DECIMALS = "0.00"
 _READABLE = (
-    SheetColumn("Response", 28, _WRAPPED),
-    SheetColumn("Question", 40, _WRAPPED),
-    SheetColumn("Agent", 18, _WRAPPED),
-    SheetColumn("Reward", 10, _NUMBER),
-    SheetColumn("Judged", 10, _PERCENT),
-    SheetColumn("What cost most", 90, _WRAPPED),
+    SheetColumn("Response", 28, is_wrapped=True),
+    SheetColumn("Question", 40, is_wrapped=True),
+    SheetColumn("Agent", 18, is_wrapped=True),
+    SheetColumn("Reward", 10, _TWO_DECIMALS),
+    SheetColumn("Judged", 10, "0%"),
+    SheetColumn("What cost most", 90, is_wrapped=True),
 )
-
-
 _AGENTS = (
-    SheetColumn("Agent", 28, _WRAPPED),
-    *(SheetColumn(name, 12, _NUMBER) for name in ("Mean reward", "From (95 %)", "To (95 %)")),
-    *(SheetColumn(name, 11) for name in ("Responses", "Tasks", "Failed")),
+    SheetColumn("Agent", 28, is_wrapped=True),
+    SheetColumn("Mean reward", 12, _TWO_DECIMALS),
+    SheetColumn("From (95 %)", 12, _TWO_DECIMALS),
+    SheetColumn("To (95 %)", 12, _TWO_DECIMALS),
+    SheetColumn("Responses", 11),
+    SheetColumn("Tasks", 11),
+    SheetColumn("Failed", 11),
 )
 
 SheetRows = Sequence[Sequence[JsonValue]]
@@ -99,7 +95,7 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         explanation = Explanation(trace, run.decision_of(trace.task_id), questions)
         reward = trace.reward
         loss = describe_loss(explanation)
-        # This sheet is for reading: the other one has all digits, such as those of 0.48000000000000004.
+        # This sheet is for reading: the other one has 16 digits.
         value = None if reward.value is None else round(reward.value, 4)
         query = run.short_query(trace.task_id)
         cells = (trace.response_id, query, trace.agent, value, round(reward.coverage, 4), loss)
@@ -116,59 +112,53 @@ def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, pat
         limit = f"{_MAX_COLUMNS} are all that a sheet has"
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
     every_row = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
-    every_column = [SheetColumn(name, 16) for name in names]
-    parts: dict[str, Iterable[str]] = {
-        name: (_XML, text.replace("\n", "")) for name, text in _read_parts().items()
-    }
-    parts["xl/worksheets/sheet1.xml"] = _write_sheet(_READABLE, losses)
-    parts["xl/worksheets/sheet2.xml"] = _write_sheet(_AGENTS, agents)
-    parts["xl/worksheets/sheet3.xml"] = _write_sheet(every_column, every_row)
-    with ZipFile(path, "w") as archive:
-        for name, content in parts.items():
-            entry = ZipInfo(name)  # with the date 1980: the same run gives the same bytes
-            entry.compress_type = ZIP_DEFLATED
-            with archive.open(entry, "w") as file:
-                file.writelines(text.encode() for text in content)
+    book = Workbook(write_only=True)
+    _add_sheet(book, "Rewards", _READABLE, losses)
+    _add_sheet(book, "Agents", _AGENTS, agents)
+    _add_sheet(book, "Everything", [SheetColumn(name, 16) for name in names], every_row)
+    book.save(path)
 
 
-def _read_parts() -> dict[str, str]:
-    return tomllib.loads(
-        files("jurygraph.interchange").joinpath("workbook.toml").read_text("utf-8")
-    )
-
-
-def _write_sheet(
-    columns: Sequence[SheetColumn], rows: Iterable[Sequence[JsonValue]]
-) -> Iterator[str]:
-    """Yield the content of a sheet; a row has a value for each column, None for an empty cell."""
-    yield _HEAD
+def _add_sheet(
+    book: Workbook,
+    title: str,
+    columns: Sequence[SheetColumn],
+    rows: Iterable[Sequence[JsonValue]],
+) -> None:
+    """Add a sheet; a row has a value for each column, None for an empty cell."""
+    sheet = book.create_sheet(title)
+    sheet.freeze_panes = "A2"  # the titles stay in sight
+    titles = []
     for number, column in enumerate(columns, start=1):
-        yield f'<col min="{number}" max="{number}" width="{column.width}" customWidth="1"/>'
-    yield "</cols><sheetData>"
-    yield _write_row((column.title, _BOLD) for column in columns)
+        sheet.column_dimensions[get_column_letter(number)].width = column.width
+        cell = _make_cell(sheet, column.title)
+        cell.font = Font(bold=True)
+        titles.append(cell)
+    sheet.append(titles)
+    top = Alignment(vertical="top")
+    wrapped = Alignment(vertical="top", wrap_text=True)
     for row in rows:
-        styles = [column.style for column in columns]
-        yield _write_row(zip(row, styles, strict=True))
-    yield "</sheetData></worksheet>"
+        cells = []
+        for column, value in zip(columns, row, strict=True):
+            cell = _make_cell(sheet, value)
+            if column.number_format != "General":
+                cell.number_format = column.number_format
+                cell.alignment = top
+            elif column.is_wrapped:
+                cell.alignment = wrapped
+            cells.append(cell)
+        sheet.append(cells)
 
 
-def _write_row(cells: Iterable[tuple[JsonValue, int]]) -> str:
-    written = [_write_cell(value, style) for value, style in cells]
-    return f"<row>{''.join(written)}</row>"
-
-
-def _write_cell(value: JsonValue, style: int) -> str:
-    if value is None:
-        return "<c/>"
-    if isinstance(value, bool):
-        return f'<c s="{style}" t="b"><v>{int(value)}</v></c>'
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) < _MAX_INTEGER):
-        return f'<c s="{style}"><v>{value!r}</v></c>'
+def _make_cell(sheet: Any, value: JsonValue) -> Any:
+    is_number = isinstance(value, int | float) and abs(value) < _MAX_INTEGER
+    if value is None or is_number or isinstance(value, float):
+        return WriteOnlyCell(sheet, value)
     text = _NO_XML.sub(lambda match: json.dumps(match[0])[1:-1], escape_lines(to_text(value)))
     units = text.encode("utf-16-le")
     if len(units) > 2 * _MAX_TEXT:
         text = units[: 2 * (_MAX_TEXT - 1)].decode("utf-16-le", "ignore") + "…"
-    if text.startswith(("=", "+", "-", "@")) and style != _BOLD:
-        style = _LIKE_FORMULA
-    content = escape(_ESCAPE_LIKE.sub("_x005F_", text))
-    return f'<c s="{style}" t="inlineStr"><is><t xml:space="preserve">{content}</t></is></c>'
+    cell = WriteOnlyCell(sheet, _ESCAPE_LIKE.sub("_x005F_", text))
+    cell.data_type = "s"  # also of what the library takes for a formula, or an error such as #N/A
+    cell.quotePrefix = text.startswith(("=", "+", "-", "@"))
+    return cell

@@ -36,7 +36,7 @@ class Exporter:
     open: Callable[[Run, TableOptions], AbstractContextManager[ExportContent]]
     takes: frozenset[str] = frozenset()
     needs_file: bool = False
-    library: Literal["pyarrow"] | None = None
+    library: Literal["pyarrow", "openpyxl"] | None = None
 
 
 @contextmanager
@@ -99,7 +99,15 @@ EXPORTERS: Mapping[str, Sequence[Exporter]] = {
     "jsonl": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_jsonl(run)))],
     "csv": [_csv("rewards", _OF_RESPONSES)],
     "parquet": [_parquet("rewards", _OF_RESPONSES)],
-    "xlsx": [Exporter(suffix=".xlsx", open=_open_workbook, takes=_OF_RESPONSES, needs_file=True)],
+    "xlsx": [
+        Exporter(
+            suffix=".xlsx",
+            open=_open_workbook,
+            takes=_OF_RESPONSES,
+            needs_file=True,
+            library="openpyxl",
+        )
+    ],
     "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
     "ratings": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_votes(run)))],
     "audit-bundle": [

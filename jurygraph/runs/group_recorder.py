@@ -11,13 +11,14 @@ import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.groups import Group, Outcome
+from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.groups import Group, Outcome, known_outcome
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
@@ -87,42 +88,23 @@ class GroupRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.calls
 
-    def begin(
-        self, groups: Sequence[Group]
-    ) -> tuple[list[BegunGroup | list[Trace]], list[BaseException]]:
-        """Return each group under its name, or its stored traces; and the error of the first that cannot begin."""
-        begun: list[BegunGroup | list[Trace]] = []
-        for group in groups:
-            try:
-                begun.append(self._begin(group))
-            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-                return begun, [error]
-        return begun, []
+    def begin(self, groups: Sequence[Group]) -> list[BegunGroup | Outcome]:
+        """Return each group under its name, its stored traces, or the error because of which it cannot begin."""
+        return [catch_errors(partial(self._begin, group)) for group in groups]
 
     def finish_each(
         self,
-        begun: Sequence[BegunGroup | list[Trace]],
+        begun: Sequence[BegunGroup | Outcome],
         outcomes: "Sequence[asyncio.Future[Outcome]]",
     ) -> "list[asyncio.Future[Outcome]]":
-        """Return the outcomes of begun groups, each of which is there once it is durable.
-
-        `outcomes` are those of the groups that were not stored. Where one of them could not begin they end with its
-        error, and so does the result.
-        """
+        """Return the outcomes of all groups; that of a begun one, which is in `outcomes`, comes once it is durable."""
         remaining = iter(outcomes)
-        finished: list[asyncio.Future[Outcome]] = []
-        for position, item in enumerate(begun):
-            if not isinstance(item, BegunGroup):
-                stored: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-                stored.set_result(item)
-                finished.append(stored)
-                continue
-            outcome = next(remaining, None)
-            if outcome is None:
-                self.end(begun[position:])
-                break
-            finished.append(asyncio.ensure_future(self._finish(item, outcome)))
-        return finished
+        return [
+            asyncio.ensure_future(self._finish(item, next(remaining)))
+            if isinstance(item, BegunGroup)
+            else known_outcome(item)
+            for item in begun
+        ]
 
     async def _finish(self, begun: BegunGroup, outcome: Awaitable[Outcome]) -> Outcome:
         """Return the outcome of a group when its traces are durable, or the error that prevents that."""
@@ -172,7 +154,7 @@ class GroupRecorder:
                 self.end([begun])
         return opened
 
-    def end(self, begun: Iterable[BegunGroup | list[Trace]]) -> None:
+    def end(self, begun: Iterable[BegunGroup | Outcome]) -> None:
         """Free the names of groups that are no longer scored."""
         with self._guard:
             for item in begun:

@@ -6,18 +6,14 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
+from html import escape
 from importlib.util import find_spec
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from jurygraph.display import (
-    Displayed,
-    draw_as_pages_do,
-    format_line,
-    html_table,
-)
+from jurygraph.display import Displayed, draw_as_pages_do, format_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.run_tables import TableOptions, read_table
@@ -210,7 +206,7 @@ class Run(Displayed):
             return draw_as_pages_do("draw_run", self)
         # of a run that is closed, or was changed: a notebook says so
         except JurygraphError as error:
-            return html_table("Run", (), [*self._repr_parts(), ("not drawn", str(error))])
+            return f"<p>{escape(str(error))}</p>"
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         header = self.header

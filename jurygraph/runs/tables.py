@@ -97,12 +97,12 @@ class ExportTable:
         )
 
 
-def import_library(name: Literal["pandas", "pyarrow"]) -> Any:
+def import_library(name: Literal["pandas", "pyarrow", "openpyxl"]) -> Any:
     """Return an optional library. Raises `InputError` with its extra where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        extra = {"pandas": "pandas", "pyarrow": "parquet"}[name]
+        extra = {"pandas": "pandas", "pyarrow": "parquet", "openpyxl": "xlsx"}[name]
         raise InputError(f"this needs {name}: pip install 'jurygraph[{extra}]'") from None
 
 

@@ -224,40 +224,31 @@ def render(messages: Sequence[ChatMessage]) -> RenderedText:
     return _join(blocks, has_headers=not is_one_reply(messages))
 
 
-def render_view(messages: Sequence[ChatMessage], sees: Sees) -> RenderedText:
-    """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone."""
+def render_view(
+    messages: Sequence[ChatMessage], sees: Sees, turn: int | None = None
+) -> RenderedText:
+    """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone.
+
+    With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later.
+    """
     all_blocks = _list_blocks(messages)
     rendering = _join(all_blocks, has_headers=not is_one_reply(messages))
-    if sees not in ("last_reply", "without_reasoning"):
-        return rendering
-    last = last_reply_index(messages)
+    shown = messages if turn is None else messages[: turn + 1]
+    last = last_reply_index(shown)
     blocks = []
     origins = []
-    for block, turn in zip(all_blocks, rendering.turns, strict=True):
-        is_reply = block.message == last and block.kind == "text"
-        is_visible = is_reply if sees == "last_reply" else block.kind != "reasoning"
-        if is_visible:
+    for block, part in zip(all_blocks, rendering.turns, strict=True):
+        if sees == "last_reply":
+            is_visible = block.message == last and block.kind == "text"
+        else:
+            is_visible = sees == "full_trace" or block.kind != "reasoning"
+        if is_visible and block.message < len(shown):
             blocks.append(block)
-            origins.append(turn.start)
-    if len(blocks) == len(all_blocks) and sees == "without_reasoning":
+            origins.append(part.start)
+    if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
-    return _join(blocks, has_headers=sees == "without_reasoning", origins=origins)
-
-
-def render_until(
-    messages: Sequence[ChatMessage], last: int, sees: Sees, rendering: RenderedText
-) -> RenderedText:
-    """Return the view of the conversation as it was after the message with index `last`, which knows nothing later.
-
-    The origins of its parts are in the `rendering` of all messages: that of a single one has no header, so that they
-    differ.
-    """
-    earlier = messages[: last + 1]
-    turns_of_both = zip(render(earlier).turns, rendering.turns, strict=False)
-    origins = {turn.start: turn_of_all.start for turn, turn_of_all in turns_of_both}
-    view = render_view(earlier, sees)
-    turns = [turn._replace(origin=origins[turn.origin]) for turn in view.turns]
-    return RenderedText(view, turns, is_whole=False)
+    has_headers = sees != "last_reply" and not is_one_reply(shown)
+    return _join(blocks, has_headers=has_headers, origins=origins)
 
 
 def assistant_turns(messages: Sequence[ChatMessage]) -> tuple[int, ...]:

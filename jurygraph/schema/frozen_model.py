@@ -130,8 +130,6 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-_HIDDEN_NAMES = frozenset(dir(BaseModel)) - {"model_copy"} | {"constant"}
-"""Names that completion does not offer: pydantic's, but for the one that makes a changed copy, and one of ours."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _ASCII = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -328,12 +326,6 @@ class FrozenModel(Displayed, BaseModel):
                 continue
             if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, value
-
-    def __dir__(self) -> list[str]:
-        """Return the names that are for users: the fields, and the public methods that are not pydantic's."""
-        hidden = _HIDDEN_NAMES - type(self).model_fields.keys()
-        names = super().__dir__()
-        return [name for name in names if name not in hidden and not name.startswith("_")]
 
     def __repr_args__(self) -> Iterable[tuple[str, Any]]:
         return self._repr_parts()  # for rich and other printers of pydantic models

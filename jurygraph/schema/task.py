@@ -29,7 +29,6 @@ from jurygraph.schema.conversation import (
     is_none,
     is_one_reply,
     render,
-    render_until,
     render_view,
     render_with_headers,
 )
@@ -591,9 +590,8 @@ class Response(FrozenModel):
     def _end_with(self, turn: int, sees: Sees) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
-            assert isinstance(self.text, RenderedText)
             messages = self.messages[: turn + 1]
-            update["text"] = render_until(self.messages, turn, sees, self.text)
+            update["text"] = render_view(self.messages, sees, turn)
             update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
         return self.model_copy(update=update)
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
-from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import PurposeConfig, PurposeKind
 from jurygraph.schema.conversation import is_empty
@@ -77,22 +76,18 @@ class Reward(FrozenModel):
 
     value: Number | None
     status: Literal["ok", "degraded", "failed"]
-    partial: Number | None
+    partial: Number | None = Field(repr=False)
     coverage: Unit
     range: tuple[Number, Number] | None
     components: dict[str, Number | None]
-    terms: tuple[Term, ...]
-    counts: Counts
+    terms: tuple[Term, ...] = Field(repr=False)
+    counts: Counts = Field(repr=False)
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
     diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict)
     adjustments: tuple[Adjustment, ...] = ()
     gates: tuple[GateResult, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
-
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        names = ("value", "status", "coverage", "range", "components", "notes")
-        return [(name, getattr(self, name)) for name in names if name != "notes" or self.notes]
 
 
 class Purpose(FrozenModel):
@@ -182,22 +177,12 @@ class Trace(FrozenModel):
         yield from (("reward", self.reward.value), ("status", self.reward.status))
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))
 
-    def _repr_html_(self) -> str:
-        """Return what the reward lost and why, or without its plan, which says what was possible, its terms."""
-        if self.plan is not None and self.plan.digest == self.plan_digest:
-            drawn: str = self.explain()._repr_html_()
-            return drawn
-        value = format_value(self.reward.value)
-        reward = self.reward
-        subject = f"Response {self.response_id} to task {self.task_id}"
-        caption = f"{subject}: reward {value} ({reward.status})"
-        rows = []
-        for term in reward.terms:
-            component = reward.components.get(term.name, term.value)
-            is_filled = is_filled_in(component, term.value)
-            shown_value = f"*{format_value(term.value)}" if is_filled else term.value
-            rows.append((term.name, term.weight, shown_value, term.contribution))
-        return html_table(caption, ("component", "weight", "value", "contribution"), rows)
+    def _repr_html_(self) -> str | None:
+        """Return what the reward lost and why; None without its plan, which says what was possible."""
+        if self.plan is None or self.plan.digest != self.plan_digest:
+            return None
+        drawn: str = self.explain()._repr_html_()
+        return drawn
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property

@@ -1,6 +1,6 @@
 """The results of evaluators and derivers, verdicts and material, with their evidence, calls, gates and calibration."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
@@ -218,27 +218,6 @@ class Verdict(FrozenModel):
         """True if it only says whether something is met, with what probability: no grade, and no tie."""
         return is_binary(self.met, self.score, self.scale, self.native)
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        parts: list[tuple[str, Any]] = [("status", self.status)]
-        if self.status == "ok":
-            parts = [("score", self.score)]
-        others = (
-            "reason",
-            "met",
-            "native",
-            "scale",
-            "confidence",
-            "evidence",
-            "unsupported",
-            "failure",
-            "call",
-        )
-        for name in others:
-            value = getattr(self, name)
-            if value not in (None, "", ()):
-                parts.append((name, value))
-        return parts
-
     @classmethod
     def abstain(cls, reason: str) -> Self:
         """Return a verdict of a judge that cannot decide: the question counts as unjudged."""
@@ -305,14 +284,14 @@ class VerdictIdentity(FrozenModel):
     """
 
     question: str = ""
-    evaluator: str = ""
-    version: str = ""
-    layer: Layer = "check"
-    subject: str = ""
+    evaluator: str = Field(default="", repr=False)
+    version: str = Field(default="", repr=False)
+    layer: Layer = Field(default="check", repr=False)
+    subject: str = Field(default="", repr=False)
     stakeholder: str | None = None
     reviewer: str | None = None
     about: str = ""
-    responses: tuple[str, ...] = ()
+    responses: tuple[str, ...] = Field(default=(), repr=False)
     sample: Count = 0
     judge: Id | None = None
     turn: Count | None = Field(default=None, exclude_if=is_none)
@@ -354,9 +333,6 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     def digest(self) -> str:
         """SHA-256 of the verdict without the durations of its steps."""
         return digest_of(self.model_dump(mode="json", exclude={"steps": {"__all__": {"duration"}}}))
-
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        return [("question", self.question), ("about", self.about), *super()._repr_parts()]
 
 
 class Variant(FrozenModel):

@@ -60,7 +60,7 @@ def test_the_retry_command_has_the_same_options_and_a_new_folder(
     )
 
 
-def test_the_progress_of_a_judge_is_also_in_verdicts(
+def test_the_progress_of_a_judge_is_also_in_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "_MIN_SECONDS", 0.0)
@@ -70,7 +70,7 @@ def test_the_progress_of_a_judge_is_also_in_verdicts(
         for settings, progress in (
             (
                 judge_config(server) | {"evaluators": [criteria]},
-                "2 of 2 responses (100%); 4 verdicts, 2 requests",
+                "2 of 2 responses (100%); 2 requests",
             ),
             ({"evaluators": ["maths.format"]}, "2 of 2 responses (100%)"),
         ):

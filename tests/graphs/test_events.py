@@ -115,7 +115,7 @@ def without_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"use": OneByOne()}, 0, 0),
         ({"use": OneByOne()}, LONG_TEXT, 0),
         ({"use": Batch()}, 0, 0),
-        ({"use": FailsLater()}, 0, 1),
+        ({"use": FailsLater()}, 0, 2),
         ({"use": FindsSecret()}, 0, 1),
     ],
 )
@@ -146,13 +146,8 @@ def test_the_error_of_a_listener_is_that_of_the_scoring() -> None:
             Gate.released.set()
             raise RuntimeError("the display is closed")
 
-    async def scene() -> None:
-        groups = [jg.Group(TASK, ["Quick.", HELD])]
-        async for _ in jury.ascore_as_finished(groups, listener=listen):
-            raise AssertionError("it has no traces")
-
     with (
         open_jury({"use": OneByOne()}) as jury,
         pytest.raises(RuntimeError, match="the display is closed"),
     ):
-        run_held(scene())
+        run_held(jury._score_group(jg.Group(TASK, ["Quick.", HELD]), None, listen))

@@ -81,7 +81,7 @@ def test_a_recorded_group_is_streamed_by_its_rewards_the_second_time(tmp_path: P
         ({"tasks": TASK, "responses": []}, "input: unknown key 'tasks'; did you mean task?"),
         ({"task": TASK, "responses": "a letter"}, "responses: is a str; give a list"),
         ({"task": TASK, "responses": [3]}, "responses[0]: is an int"),
-        ({"task": TASK, "responses": [AIMessage([{"type": "image"}])]}, "is a message with parts"),
+        ({"task": TASK, "responses": [AIMessage([{"type": "image"}])]}, "Response.messages: "),
     ],
 )
 def test_another_input_is_refused_with_what_would_be_right(content: Any, message: str) -> None:
@@ -198,8 +198,10 @@ def test_a_streamed_chain_passes_traces_on_and_tells_callbacks_as_invoke_does() 
         assert events.count("on_custom_event") == 6
 
 
-def test_a_message_of_text_blocks_is_its_text() -> None:
-    blocks = AIMessage([{"type": "text", "text": "Dear Ann, "}, "please wait."])
+def test_a_message_is_judged_as_conversations_are() -> None:
+    text = {"type": "text", "text": LETTERS[0]}
     with polite_jury() as jury:
-        traces = jury.as_runnable().invoke({"task": TASK, "responses": [blocks, LETTERS[1]]})
-    assert rewards(traces) == [1.0, 0.0]
+        expected = jury.score(TASK, [LETTERS[0]])
+        for message in (AIMessage(LETTERS[0]), AIMessage([text])):
+            (trace,) = jury.as_runnable().invoke({"task": TASK, "responses": [message]})
+            assert (trace.reward, trace.group) == (expected[0].reward, expected[0].group)

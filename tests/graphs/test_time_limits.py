@@ -1,15 +1,12 @@
 """Evaluators and derivers that hang: each call ends as a named failure, the others go on, and the process exits."""
 
 import asyncio
-import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypedDict
 
 import pytest
@@ -17,7 +14,6 @@ from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph.agents.roles import CODE_LIMIT
-from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
 from tests.rows import all_rows
@@ -29,7 +25,6 @@ TASK = jg.Task(id="t", query="?")
 PATIENCE = 60  # seconds that a test waits before it calls a process stuck
 RELEASE = threading.Event()
 HANGING = threading.Event()
-METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods that are no answers
 
 
 @pytest.fixture(autouse=True)
@@ -38,31 +33,16 @@ def held_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("jurygraph.concurrency.new_event_loop", HeldLoop)
     monkeypatch.setattr("jurygraph.graphs.time_limits.monotonic", held_time)
     monkeypatch.setattr("jurygraph.concurrency.monotonic", held_time)
-    monkeypatch.setattr("jurygraph.graphs.time_limits.wait", wait_for_end_or_hang)
-    monkeypatch.setattr(f"{HERE}.METHODS", SimpleQueue())
     RELEASE.clear()
     HANGING.clear()
     yield
     RELEASE.set()
 
 
-def wait_for_end_or_hang(futures: list[Future[Any]], seconds: float) -> Any:
-    """Wait as `concurrent.futures` does; the seconds are over when the method hangs."""
-    for future in futures:
-        future.add_done_callback(METHODS.put)
-    METHODS.get(timeout=PATIENCE)
-    return wait(futures, 0)
-
-
 def hang() -> None:
     """Hang in a thread while more time passes than any limit of the test."""
     HANGING.set()
     pass_time(2 * LIMIT)
-    RELEASE.wait(PATIENCE)
-
-
-def hang_in_method() -> None:
-    METHODS.put(None)
     RELEASE.wait(PATIENCE)
 
 
@@ -162,53 +142,6 @@ def test_a_graph_that_hangs_is_a_named_failure_and_its_step_that_never_ended_has
         ("node", False),
         ("node", True),
     ]
-
-
-class HangsOutside(jg.Evaluator):
-    """Its method `where` hangs."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def hang(self, where: str) -> None:
-        if where == self.where:
-            hang_in_method()
-
-    def open(self) -> None:
-        self.hang("open")
-
-    def close(self) -> None:
-        self.hang("close")
-
-    def check(self, question: jg.Question) -> None:
-        self.hang("check")
-
-    def questions(self, view: TaskView) -> list[jg.Question]:
-        self.hang("questions")
-        return [self.question(view)]
-
-    def answer(self, inputs: jg.EvaluatorInput) -> float:
-        return 1.0
-
-
-@pytest.mark.parametrize("where", ["open", "questions", "check", "close"])
-def test_other_methods_of_an_evaluator_have_the_default_limit(
-    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
-    use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": where}}
-    problem = (
-        f"`{where}` of 'it' ran past its time limit of 0.3 s; correct it, or raise its `timeout`"
-    )
-    with jg.Jury.from_config({"evaluators": [use]}) as jury:
-        if where == "close":
-            assert jury.score(TASK, respond("a"))[0].reward.value == 1.0
-        else:
-            with pytest.raises(TimeLimitExceeded, match=re.escape(problem)):
-                jury.score(TASK, respond("a"))
-    assert [
-        record.getMessage() for record in caplog.records if record.name == "jurygraph.jury"
-    ] == ([f"{problem}; it is left behind"] if where == "close" else [])
 
 
 def test_a_response_cannot_escape_a_penalty_by_provoking_a_time_limit() -> None:

@@ -25,11 +25,6 @@ LABEL_STUDIO = [
         ],
     }
 ]
-MIN = [
-    {"id": 1, "text": "Yes.", "rating": 4, "annotator": 1, "annotation_id": 10, "lead_time": 2.5},
-    {"id": 1, "text": "Yes.", "rating": [{"rating": 2}], "annotator": "b@x.org", "tone": "kind"},
-    {"id": 2, "text": "No.", "annotator": 1},
-]
 ARGILLA = [
     {
         "id": "r1",
@@ -90,8 +85,6 @@ def votes(form: str, folder: Path, content: Any, **columns: Any) -> list[Row]:
             {"item": "response_id", "label": "rating"},
             [("door/a", "ann@x.org", 4.0, "rating"), ("door/a", "5", 2.0, "rating")],
         ),
-        ("label-studio", MIN, {}, [("1", "1", 4.0, "rating"), ("1", "b@x.org", 2.0, "rating")]),
-        ("label-studio", MIN, {"label": "tone"}, [("1", "b@x.org", "kind", "tone")]),
         (
             "argilla",
             ARGILLA,
@@ -162,6 +155,7 @@ def test_an_answer_of_a_person_is_a_vote(
             {},
             "[0], field annotations[0].result: is an object; write a list",
         ),
+        ("label-studio", [{"id": 1, "rating": 4}], {}, "[0], field annotations: is missing"),
         ("argilla", LABEL_STUDIO, {}, "[0], field responses: is missing"),
         ("argilla", [{**ARGILLA[0], "responses": {}}], {}, "has no answers to 'a question'"),
         ("qualtrics", WIDE, {}, "line 3: has no ImportId of a question (QID1); export as CSV"),

@@ -113,7 +113,7 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ),
         ("writingbench", {"index": 1.5}, "index: is the number 1.5; write text"),
         ("rewardbench", {"rejected": ["a", None]}, "rejected[1]: is null; write text"),
-        ("rewardbench", {"prompt": []}, "prompt: is an empty list; give it one message at least"),
+        ("rewardbench", {"prompt": []}, "prompt: is a list; write text, in quotes"),
         ("judgebench", {"label": "A=B"}, "label: is the text 'A=B'; did you mean "),
         ("grouptravelbench", {"query": ""}, "query: is empty"),
         ("chats", {"messages": []}, "messages: is an empty list; give it one message at least"),

@@ -1,7 +1,6 @@
 """Recorded conversations become tasks whose responses are the trials; nothing is left out without a note."""
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,8 @@ def responses_of(task: TaskLine) -> dict[str, tuple[list[str], Any]]:
 AGENT = ["assistant", "tool", "assistant", "user"]
 
 
-@pytest.mark.parametrize("name", ["taubench.json", "taubench.jsonl"])
-def test_trials_of_tau_bench_are_the_responses_to_what_they_begin_with(name: str) -> None:
-    tasks, notes = import_file("taubench", ROWS / name)
+def test_trials_of_tau_bench_are_the_responses_to_what_they_begin_with() -> None:
+    tasks, notes = import_file("taubench", ROWS / "taubench.json")
     cancel, refund = tasks["0"], tasks["3"]
     assert [(m.role, m.content) for m in cancel.query if not isinstance(m, str)] == [
         ("system", "Be brief.")
@@ -57,7 +55,6 @@ def test_trials_of_tau_bench_are_the_responses_to_what_they_begin_with(name: str
     assert [(a.name, a.arguments) for a in cancel.reference_actions or ()] == [("cancel", {"n": 1})]
     assert refund.reference_actions == ()  # that nothing is to be done is known
     assert cancel.metadata["instruction"] == "You want to cancel order 1."
-    assert (cancel.tools is not None) == (name == "taubench.jsonl")
     assert notes == {"tasks": ["0"]}
 
 
@@ -97,29 +94,9 @@ def test_epochs_of_inspect_are_trials() -> None:
     assert notes["parts"][0] == "7/1: store, output"
 
 
-def test_a_zipped_log_is_read_unless_python_cannot(tmp_path: Path) -> None:
-    log = json.loads((ROWS / "inspect.json").read_text())
-    path = tmp_path / "log.eval"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", "{}")
-        for number, sample in enumerate(log["samples"]):
-            archive.writestr(f"samples/{number}.json", json.dumps(sample))
-    assert import_file("inspect", path) == import_file("inspect", ROWS / "inspect.json")
-    content = path.read_bytes()
-    zstandard = content.replace(
-        b"PK\x01\x02\x14\x03\x14\x00\x00\x00\x08", b"PK\x01\x02\x14\x03\x3f\x00\x00\x00\x63"
-    )
-    path.write_bytes(zstandard)
-    if not hasattr(zipfile, "ZIP_ZSTANDARD"):
-        with pytest.raises(
-            InputError, match=r"log\.eval: is compressed with Zstandard; write it as"
-        ):
-            import_file("inspect", path)
-
-
-def test_verifiers_graphs_and_earlier_rows_are_read() -> None:
+def test_the_last_path_of_verifiers_graphs_is_read() -> None:
     tasks, notes = import_file("verifiers", ROWS / "verifiers.jsonl")
-    ships, sums = tasks["ships-0"], tasks["5"]
+    ships = tasks["ships-0"]
     roles = ["assistant", "tool", "assistant"]
     assert responses_of(ships) == {
         "ships-0/ta": (roles, {"right": 1.0, "short": 0.5, "reward": 1.1}),
@@ -132,17 +109,13 @@ def test_verifiers_graphs_and_earlier_rows_are_read() -> None:
         "description": "Counts.",
         "parameters": {"type": "object"},
     }
-    assert (sums.query, sums.reference) == ("2 + 2?", "4")
-    assert responses_of(sums) == {
-        "5/1": (["assistant"], {"reward": 1.0}),
-        "5/2": (["assistant"], {"reward": 0.0}),
-    }
     assert notes == {"messages": ["ta", "tb"], "traces": ["tb"]}
 
 
-LINE = json.loads((ROWS / "taubench.jsonl").read_text().splitlines()[1])
+RESULT = json.loads((ROWS / "taubench.json").read_text())[0]
+UNLIKE = {"instruction": "You want to cancel order 1.", "actions": []}
 EXAMPLE = {"id": "a", "inputs": {"messages": [{"role": "boss", "content": ""}]}}
-OLD = {"prompt": "?", "completion": [{"role": "assistant", "content": 3}], "example_id": 1}
+TRACE = {"id": "t", "task": {"data": {}}, "nodes": [{"message": {"role": "user", "content": 3}}]}
 
 
 @all_rows(
@@ -150,18 +123,18 @@ OLD = {"prompt": "?", "completion": [{"role": "assistant", "content": 3}], "exam
     [
         (
             "taubench",
-            [LINE, LINE],
-            "in, line 2: is the trial '0' of the task '0' again; keep one of",
+            json.dumps([RESULT, RESULT]),
+            "in, field [1]: is the trial '0' of the task '0' again; keep one of",
         ),
         (
             "taubench",
-            [{**LINE, "reward": "1"}],
-            "in, line 1, field reward: is the text '1'; write a",
+            json.dumps([{**RESULT, "reward": "1"}]),
+            "in, field [0].reward: is the text '1'; write a",
         ),
         (
             "taubench",
-            [LINE, {**LINE, "trial": 1, "reference_actions": []}],
-            "in, line 2: has another reference_actions for the task '0' than an earlier one; import",
+            json.dumps([RESULT, {**RESULT, "trial": 1, "info": {"task": UNLIKE}}]),
+            "in, field [1]: has another reference_actions for the task '0' than an earlier one; import",
         ),
         ("taubench", '[{"task_id": 0}]', "in, field [0].reward: is missing; "),
         (
@@ -170,7 +143,12 @@ OLD = {"prompt": "?", "completion": [{"role": "assistant", "content": 3}], "exam
             "in, line 2: is not valid JSON (Expecting ',' delimiter); export the",
         ),
         ("langsmith", [EXAMPLE], "in, line 1, field inputs.messages[0].role: is the text 'boss'; "),
-        ("verifiers", [OLD], "in, line 1, field completion[0].content: is the number 3; write "),
+        (
+            "verifiers",
+            [{"traces": [TRACE]}],
+            "in, line 1, field traces[0].messages[0].content: is the number 3; write ",
+        ),
+        ("verifiers", [{"prompt": "?"}], "in, line 1, field traces: is missing"),
         (
             "inspect",
             '{"samples": [{"id": 1, "messages": [{"role": "tool", "content": "", "tool_call_id": "x"}]}]}',
@@ -190,3 +168,10 @@ def test_an_error_names_file_line_and_field(
     with pytest.raises(InputError) as raised:
         import_file(form, path)
     assert words in str(raised.value)
+
+
+def test_a_packed_log_is_to_be_converted_by_inspect() -> None:
+    with pytest.raises(
+        InputError, match=r"log\.eval: is packed; write it as JSON: inspect log conv"
+    ):
+        import_file("inspect", Path("log.eval"))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ def export(folder: Path, *options: str) -> Any:
     written = folder.parent / "rewards.xlsx"
     assert run_command("export", folder, "--to", "xlsx", "-o", written, *options).code == 0
     return load_workbook(written)
+
+
+def as_written(value: float) -> float:
+    """A number in the digits that openpyxl writes."""
+    return float(f"{value:.16g}")
 
 
 def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(folder: Path) -> None:
@@ -75,10 +81,10 @@ def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Pat
     expected = {}
     for agent in ranking["agents"]:
         mean = agent["mean"]
-        figures = [mean[name] for name in ("value", "low", "high")]
+        figures = [mean[name] and as_written(mean[name]) for name in ("value", "low", "high")]
         expected[agent["agent"]] = (*figures, agent["responses"], agent["left_out"])
-    assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
     assert [row[0] for row in rows] == list(expected)
+    assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
     assert sheet[2][1].number_format == "0.00"
 
 
@@ -92,7 +98,7 @@ def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:
     numbers = [index for index, name in enumerate(head) if name.startswith(("reward", "question."))]
     for row, cells in zip(rows, expected, strict=True):
         for index in numbers:
-            assert row[index] == (float(cells[index]) if cells[index] else None)
+            assert row[index] == (as_written(float(cells[index])) if cells[index] else None)
 
 
 def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> None:
@@ -111,6 +117,17 @@ def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> N
     assert texts["odd/1"].endswith("😀…")
     assert len(texts["odd/1"].encode("utf-16-le")) // 2 <= 32_767
     assert texts["odd/2"] == json.dumps(TEXTS[2])[1:-1]
+
+
+def test_without_the_library_its_extra_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    ended = run_command("export", folder, "-o", folder.parent / "none.xlsx")
+    assert (ended.code, ended.err) == (
+        2,
+        "error: this needs openpyxl: pip install 'jurygraph[xlsx]'\n",
+    )
 
 
 def test_an_open_run_shows_its_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,6 @@ from jurygraph.agents.facts.evaluators import (
     claim_findings,
     describe_finding,
     load_facts,
-    require_known,
 )
 from jurygraph.agents.facts.tables import (
     are_equal,
@@ -657,7 +656,7 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
         if kind.startswith("$"):
             continue
         field = f"field check.{check.measure}: facts.claims"
-        require_known(f"{where}, {field}", [kind], facts.claims, "kind")
+        notation.require_known(f"{where}, {field}", [kind], facts.claims, "kind")
         claims = facts.claims[kind]
         table_columns = [facts.tables[form.table].columns for form in claims.forms]
         if any(names is None for names in table_columns):
@@ -665,7 +664,7 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
         claim_columns = {*claims.beside, *filter(None, [claims.merged])}
         claim_columns.update(*filter(None, table_columns))
         claim_columns.update(*(form.states for form in claims.forms))
-        require_known(f"{where}, field check: {kind}", sorted(columns), claim_columns)
+        notation.require_known(f"{where}, field check: {kind}", sorted(columns), claim_columns)
 
 
 def _is_empty(data: JsonValue) -> bool:

@@ -1,7 +1,7 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -54,19 +54,6 @@ class Facts(NamedTuple):
         return all(table.is_fresh for table in self.tables.values())
 
 
-def require_known(
-    where: str, names: Iterable[str], known_names: Collection[str] | None, kind: str = "column"
-) -> None:
-    """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
-    if known_names is None:
-        return
-    for name in names:
-        if name not in known_names:
-            listed = sorted(known_names)
-            hint = did_you_mean(name, listed) or f"there are {', '.join(listed) or 'none'}"
-            raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")
-
-
 def load_facts(view: TaskView) -> Facts:
     """Return the facts of a view's task, with its files as they are now. Raises PlanError naming the field."""
     if view.facts is None:
@@ -113,7 +100,7 @@ def _open_facts(view: TaskView) -> Facts:
     for name, kind in facts.claims.items():
         where = f"task {view.id!r}: facts.claims.{name}"
         for index, form in enumerate(kind.forms):
-            require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
+            notation.require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
                 clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
@@ -136,10 +123,10 @@ def _open_table(name: str, spec: TableSpec) -> FactTable:
     else:
         table = RowTable(name, spec)
     where = f"facts.tables.{name}"
-    require_known(f"{where}.key", spec.key, table.columns)
-    require_known(f"{where}.lists", spec.lists, table.columns)
+    notation.require_known(f"{where}.key", spec.key, table.columns)
+    notation.require_known(f"{where}.lists", spec.lists, table.columns)
     if spec.order:
-        require_known(f"{where}.order", [spec.order], table.columns)
+        notation.require_known(f"{where}.order", [spec.order], table.columns)
     return table
 
 
@@ -155,8 +142,8 @@ def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTab
             raise PlanError(
                 f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`"
             )
-    require_known(f"{where}.pattern", sorted(groups), table.columns)
-    require_known(f"{where}.within", form.within, claimed_columns, "claimed column")
+    notation.require_known(f"{where}.pattern", sorted(groups), table.columns)
+    notation.require_known(f"{where}.within", form.within, claimed_columns, "claimed column")
 
 
 _MAX_CLAIM_CHARACTERS = 1000

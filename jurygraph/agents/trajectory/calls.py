@@ -107,34 +107,21 @@ def _has_equal(arguments: Any, reference: Any, path: Sequence[str]) -> bool:
     return bool(arguments == reference)
 
 
-def unmatched_reference(
-    calls: Sequence[MadeCall], references: Sequence[MadeCall], rule: ArgumentsRule
+def find_unmatched(
+    calls: Sequence[MadeCall],
+    others: Sequence[MadeCall],
+    fits: Callable[[MadeCall, MadeCall], bool],
 ) -> list[MadeCall]:
-    """Return the calls of the reference to which no call of the response corresponds."""
-    free = list(calls)
-    missing = []
-    for reference in references:
-        match = next((call for call in free if rule.matches(call, reference)), None)
-        if match is None:
-            missing.append(reference)
-        else:
-            free.remove(match)
-    return missing
-
-
-def unmatched_calls(
-    calls: Sequence[MadeCall], references: Sequence[MadeCall], rule: ArgumentsRule
-) -> list[MadeCall]:
-    """Return the calls of the response to which none of the reference corresponds."""
-    free = list(references)
-    extra = []
+    """Return the calls to which none of the others corresponds; `fits` takes a call and one of the others."""
+    free = list(others)
+    left = []
     for call in calls:
-        match = next((reference for reference in free if rule.matches(call, reference)), None)
+        match = next((other for other in free if fits(call, other)), None)
         if match is None:
-            extra.append(call)
+            left.append(call)
         else:
             free.remove(match)
-    return extra
+    return left
 
 
 def first_difference(
@@ -151,6 +138,6 @@ def first_difference(
             return f"message {index} is of role {message.role}, in the reference {reference.role}"
         calls = calls_of([message], only)
         wanted = calls_of([reference], only)
-        if len(calls) != len(wanted) or unmatched_calls(calls, wanted, rule):
+        if len(calls) != len(wanted) or find_unmatched(calls, wanted, rule.matches):
             return f"message {index} has other calls than the reference"
     return None

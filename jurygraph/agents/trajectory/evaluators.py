@@ -20,7 +20,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from jurygraph.agents.extraction import IndexedText
-from jurygraph.agents.notation import compile_pattern
+from jurygraph.agents.notation import compile_pattern, require_known
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
     ArgumentsMode,
@@ -28,13 +28,12 @@ from jurygraph.agents.trajectory.calls import (
     MadeCall,
     call_spans,
     calls_of,
+    find_unmatched,
     first_difference,
     messages_of,
-    unmatched_calls,
-    unmatched_reference,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.messages import join_names, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
@@ -61,10 +60,7 @@ def _evidence(response: Response, calls: Sequence[MadeCall]) -> tuple[Evidence, 
 
 
 def _list_calls(calls: Sequence[MadeCall]) -> str:
-    listed = [shorten(call.text, 120) for call in calls[:_MAX_LISTED]]
-    if len(calls) > _MAX_LISTED:
-        listed.append(f"{len(calls) - _MAX_LISTED} more")
-    return ", ".join(listed)
+    return join_names([shorten(call.text, 120) for call in calls])
 
 
 class ToolsMatch(TrajectoryEvaluator):
@@ -94,15 +90,12 @@ class ToolsMatch(TrajectoryEvaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         """Refuse a name in `only` that is no tool of the task: nothing would be compared, and everything match."""
-        tools = [tool.get("function", tool) for tool in view.tools or ()]
-        tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
-        tool_names |= {call.name for call in self._wanted_calls(view, ())}
-        for index, name in enumerate(self.settings.only):
-            if view.tools and name not in tool_names:
-                listed = sorted(tool_names)
-                hint = did_you_mean(name, listed) or f"there are {', '.join(listed)}"
-                where = f"task {view.id!r}: {self.name}: params.only[{index}]"
-                raise PlanError(f"{where}: is no tool of the task: {quote(name)}; {hint}")
+        if view.tools:
+            tools = [tool.get("function", tool) for tool in view.tools]
+            tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+            tool_names |= {call.name for call in self._wanted_calls(view, ())}
+            where = f"task {view.id!r}: {self.name}: params.only"
+            require_known(where, self.settings.only, tool_names, "tool")
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
@@ -115,8 +108,10 @@ class ToolsMatch(TrajectoryEvaluator):
         wanted = self._wanted_calls(inputs.task, settings.only)
         rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
         broken = [call for call in calls if call.arguments is None]
-        missing = unmatched_reference(calls, wanted, rule)
-        extra = unmatched_calls(calls, wanted, rule)
+        missing = find_unmatched(
+            wanted, calls, lambda reference, call: rule.matches(call, reference)
+        )
+        extra = find_unmatched(calls, wanted, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
         if mode == "strict" and reference is not None:
@@ -216,7 +211,7 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
             _check_patterns(schema, where)
-            kind = extend(kind, _LINEAR_KEYWORDS)
+            kind = extend(kind, {"pattern": _search_pattern})
             # An empty registry: no schema is fetched from elsewhere. A call shows references that lead nowhere.
             validator = kind(schema, registry=Registry())
             next(validator.iter_errors({}), None)
@@ -230,77 +225,32 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
 
 
 def _check_patterns(schema: Any, where: str) -> None:
-    """Refuse a pattern that RE2 cannot search, and a keyword that searches patterns by Python's engine."""
+    """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     parts = [schema]
-    names: set[str] = set()
     for part in parts:  # grows with the parts of its parts
         if isinstance(part, list):
             parts += part
         if not isinstance(part, dict):
             continue
         parts += part.values()
-        names |= part.keys()
-        patterns = [part.get("pattern")]
-        pattern_properties = part.get("patternProperties")
-        if isinstance(pattern_properties, dict):
-            patterns += pattern_properties
-        for pattern in patterns:
-            _check_pattern(pattern, where)
-    if names.issuperset({"unevaluatedProperties", "patternProperties"}):
-        problem = "`unevaluatedProperties` cannot be checked in time beside `patternProperties`"
-        raise PlanError(f"{where}: `parameters`: {problem}; write `additionalProperties`")
+        if "patternProperties" in part:
+            problem = "`patternProperties` cannot be checked in time; name the properties"
+            raise PlanError(f"{where}: `parameters`: {problem}")
+        pattern = part.get("pattern")
+        if isinstance(pattern, str):
+            try:
+                compile_pattern(pattern)
+            except ValueError as error:
+                problem = f"the pattern {quote(pattern)} {error}"
+                raise PlanError(f"{where}: `parameters`: {problem}") from None
 
 
-def _check_pattern(pattern: Any, where: str) -> None:
-    if not isinstance(pattern, str):
-        return
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        problem = f"the pattern {quote(pattern)} {error}"
-        raise PlanError(f"{where}: `parameters`: {problem}") from None
-
-
-def _pattern(
+def _search_pattern(
     validator: Validator, pattern: str, value: Any, _: Any
 ) -> Iterator[jsonschema.ValidationError]:
+    """Search a pattern, which authors of tools write, in linear time as those of configs and tasks are."""
     if validator.is_type(value, "string") and not compile_pattern(pattern).search(value):
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Validator, patterns: Mapping[str, Any], value: Any, _: Any
-) -> Iterator[jsonschema.ValidationError]:
-    if not validator.is_type(value, "object"):
-        return
-    for pattern, schema in patterns.items():
-        for key in value:
-            if compile_pattern(pattern).search(key):
-                yield from validator.descend(value[key], schema, path=key, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Validator, allowed: Any, value: Any, schema: Mapping[str, Any]
-) -> Iterator[jsonschema.ValidationError]:
-    """Hand the keys that no pattern matches to the library, which would search for them by Python's engine."""
-    if not validator.is_type(value, "object"):
-        return
-    patterns = [compile_pattern(text) for text in schema.get("patternProperties", ())]
-    unmatched = {}
-    for key, inner in value.items():
-        if not any(pattern.search(key) for pattern in patterns):
-            unmatched[key] = inner
-    without_patterns = {"properties": schema.get("properties", {})}
-    check = Draft202012Validator.VALIDATORS["additionalProperties"]
-    yield from check(validator, allowed, unmatched, without_patterns)
-
-
-_LINEAR_KEYWORDS = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-}
-"""Keywords with patterns, which authors of tools write, searched in linear time as those of configs and tasks are."""
 
 
 def _find_problem(call: MadeCall, validators: Mapping[str, Validator]) -> str | None:

@@ -116,7 +116,7 @@ def import_(
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
 
-    label-studio (JSON, JSON_MIN), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
+    label-studio (JSON), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
     question. wide: RATINGS, from a table with a row for each item and the columns of --rater-columns.
 
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.

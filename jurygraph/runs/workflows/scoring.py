@@ -12,7 +12,6 @@ from jurygraph.errors import (
     ModelError,
     UnusableRepliesError,
 )
-from jurygraph.graphs.events import Listener
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import RunRecorder
@@ -36,10 +35,8 @@ class JobScoring:
     totals: RunTotals
     switch: StopSwitch
 
-    async def score(self, report: ProgressCallback, listener: Listener | None = None) -> None:
+    async def score(self, report: ProgressCallback) -> None:
         """Score all groups; `report` receives the size of each. Results are durable when this returns.
-
-        The `listener` gets the events of the scoring.
 
         Raises the errors that end a run; finished groups are kept, and the next session does the rest.
         """
@@ -47,7 +44,7 @@ class JobScoring:
         branch = self.job.branch
         recorder = RunRecorder(self.planned.run, branch.reusable_ledgers if branch else ())
         try:
-            scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls, listener)
+            scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls)
             async with aclosing(scoring) as batches:
                 async for finished in batches:
                     for group, traces in finished:

@@ -119,33 +119,20 @@ def test_arguments_are_validated_by_the_schema_of_their_tool(
 
 
 SLOW = "^(a+)+$"
-PATTERNS: Mapping[str, tuple[dict[str, Any], str, float]] = {
-    "of a text": ({"properties": {"n": {"pattern": SLOW}}}, "n", 0.0),
-    "of keys": ({"patternProperties": {SLOW: {"type": "null"}}}, "a" * 5_000 + "!", 1.0),
-    "of a key that is another's": ({"patternProperties": {"^n": {"type": "null"}}}, "n", 0.0),
-    "of no other keys": (
-        {"patternProperties": {SLOW: {}}, "additionalProperties": False},
-        "a" * 5_000 + "!",
-        0.0,
-    ),
-    "of other keys": ({"patternProperties": {"^n": {}}, "additionalProperties": False}, "n", 1.0),
-}
 
 
-@all_rows(("schema", "key", "score"), PATTERNS.values())
-def test_patterns_of_a_schema_take_linear_time(
-    schema: dict[str, Any], key: str, score: float
-) -> None:
+def test_a_pattern_of_a_schema_takes_linear_time() -> None:
+    schema = {"properties": {"n": {"pattern": SLOW}}}
     tools = [{"function": {"name": "book", "parameters": schema}}]
-    arguments = json.dumps({key: "a" * 5_000 + "!"})
-    assert judge("tools.valid", [call(arguments)], tools=tools).score == score
+    arguments = json.dumps({"n": "a" * 5_000 + "!"})
+    assert judge("tools.valid", [call(arguments)], tools=tools).score == 0.0
 
 
 @all_rows(
     ("schema", "problem"),
     [
         ({"allOf": [{"pattern": "(?=x)"}]}, r"the pattern '\(\?=x\)' is not a valid RE2 pattern"),
-        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "write `additional"),
+        ({"patternProperties": {"a": {}}}, "cannot be checked in time; name the properties"),
     ],
 )
 def test_patterns_that_cannot_be_searched_in_time_are_refused(
@@ -202,9 +189,7 @@ def test_a_schema_whose_references_lead_nowhere_is_an_error_of_the_plan(referenc
 
 
 def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
-    with pytest.raises(
-        PlanError, match=r"params.only\[0\]: is no tool of the task: 'bok'; did you mean book"
-    ):
+    with pytest.raises(PlanError, match=r"params\.only: there is no tool 'bok'; did you mean book"):
         judge(
             "tools.match", "Done.", params={"only": ["bok"]}, tools=TOOLS, reference_actions=ACTIONS
         )

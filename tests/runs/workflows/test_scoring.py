@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.events import Event, RewardGiven, VerdictGiven
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.sample_runs import (
@@ -84,24 +82,6 @@ def test_a_file_changed_while_scoring_stops_the_run_without_loss(tmp_path: Path)
         with pytest.raises(InputError, match="changed"):
             asyncio.run(scoring.score(lambda count: None))
     verify_run(tmp_path / "run")
-
-
-def test_a_listener_gets_each_verdict_and_each_reward(
-    tmp_path: Path, tasks: Path, plain: Path
-) -> None:
-    events: list[Event] = []
-    with open_job(tmp_path / "run", tasks) as (job, stored):
-        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, None)))
-        asyncio.run(scoring.score(lambda count: None, events.append))
-    verdicts = [event.verdict for event in events if isinstance(event, VerdictGiven)]
-    rewards = [event.trace for event in events if isinstance(event, RewardGiven)]
-    traces = traces_of(tmp_path / "run")
-    assert sorted(trace.digest for trace in rewards) == sorted(trace.digest for trace in traces)
-    stored_verdicts = [verdict for trace in traces for verdict in trace.verdicts]
-    assert Counter(verdict.key for verdict in verdicts) == Counter(
-        verdict.key for verdict in stored_verdicts
-    )
-    assert trace_contents(tmp_path / "run") == trace_contents(plain)
 
 
 def test_the_header_describes_the_inputs(plain: Path) -> None:
