@@ -117,8 +117,8 @@ class FindingCounts(NamedTuple):
         if 2 * self.unsupported <= self.quotable:
             return None
         return (
-            f"{self.unsupported} of {self.quotable} findings had no quotation that is in the response; see "
-            "`safety.evidence` and the reasons of the verdicts"
+            f"{self.unsupported} of {self.quotable} findings had no quotation that is in the response; see the "
+            "reasons of the verdicts, or if your judge paraphrases, write `safety: {evidence: preferred}`"
         )
 
 
