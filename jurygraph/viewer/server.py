@@ -108,6 +108,7 @@ async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResp
         return await handler(request)
     except JurygraphError as error:
         context = {"message": str(error), "title": "This cannot be shown"}
+        context |= {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
         template = "error_note.html" if is_part(request) else "error.html"
         text = request.app[TEMPLATES].get_template(template).render(context)
         return web.Response(text=text, content_type="text/html", status=400)
