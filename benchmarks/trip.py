@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.figure import Figure, at_most, best_of
 from jurygraph import Group, Jury
-from jurygraph.agents.facts.tables import RowTable, TableSpec
+from jurygraph.agents.facts.tables import FactTableSpec, RowTable
 from jurygraph.sources import read_tasks
 
 TRIP = Path(__file__).parent.parent / "examples" / "group_trip"
@@ -88,7 +88,7 @@ def _write(path: Path) -> None:
 
 def _looked_up(path: str) -> tuple[float, float, float]:
     """Microseconds of a look-up, and of one in a dictionary; the peak of memory before the dictionary, in MB."""
-    table = RowTable("hotels", TableSpec(key=("name", "city"), file=path))
+    table = RowTable("hotels", FactTableSpec(key=("name", "city"), file=path))
     keys = [(f"Hotel {n}", f"City {n % 5000}") for n in range(0, ROWS, 997)]
 
     async def all_found() -> None:

@@ -26,10 +26,10 @@ from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
+    BEHAVIOURS,
     CLASSES,
     CLEAR,
     HARD,
-    KINDS,
     VALUES,
     Setting,
     SimulatedEvaluation,
@@ -159,7 +159,7 @@ def simulate_more_items(
     simulated: SimulatedEvaluation, items: int, seed: int
 ) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
-    kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
+    kinds = np.array([BEHAVIOURS.index(kind) for kind in simulated.behaviours])
     return simulate_with(
         replace(simulated.setting, items=items), kinds, np.random.default_rng(seed)
     )

@@ -46,7 +46,7 @@ def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
     setting, seed = run
     simulated = stableval(setting, seed)
     generator = np.random.default_rng([seed, SUBSETS])
-    count = len(simulated.kinds)
+    count = len(simulated.behaviours)
     kept = [np.ones(count, dtype=np.bool_)]
     for _ in range(SUBSETS):
         kept.append(

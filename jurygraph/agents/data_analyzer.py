@@ -449,12 +449,14 @@ LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
 ACCURACY = "component.accuracy"
-_BEFORE = 40
-_LATEST = 5
+_STEPS_BEFORE = 40
+_LATEST_STEPS = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
-_CLEAR = 1.5  # the change from which a series has clearly moved, in sd of the steps before
-_SHARED = 0.65
-_HELD = 0.25
+_CLEAR_MOVE_IN_SD = (
+    1.5  # the change from which a series has clearly moved, in sd of the steps before
+)
+_FOLLOWED_SHARE_OF_FALL = 0.65
+_HELD_SHARE_OF_FALL = 0.25
 """The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward
 does; it holds if it fell by less than the second."""
 
@@ -617,18 +619,27 @@ class Analyzer:
         """
         moved = self._movements(since)
         accuracy = moved[ACCURACY]
-        if not accuracy < -_CLEAR or not moved["reward"] > _SHARED * accuracy:
+        if (
+            not accuracy < -_CLEAR_MOVE_IN_SD
+            or not moved["reward"] > _FOLLOWED_SHARE_OF_FALL * accuracy
+        ):
             return []
-        evidence = [f"{name} rises" for name in ("reward", "format") if moved[name] > _CLEAR]
-        if "reward rises" not in evidence and moved["reward"] > _HELD * accuracy:
+        evidence = [
+            f"{name} rises" for name in ("reward", "format") if moved[name] > _CLEAR_MOVE_IN_SD
+        ]
+        if "reward rises" not in evidence and moved["reward"] > _HELD_SHARE_OF_FALL * accuracy:
             evidence.append("reward holds")
-        more = [f"{name} rises" for name in ("length", "length_reward") if moved[name] > _CLEAR]
+        more = [
+            f"{name} rises"
+            for name in ("length", "length_reward")
+            if moved[name] > _CLEAR_MOVE_IN_SD
+        ]
         return ["accuracy falls", *evidence, *more] if evidence else []
 
     def _movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
-        before = np.array(self._scores[max(0, since - 1 - _BEFORE) : since - 1])
-        latest = np.array(self._scores[max(since - 1, self.steps - _LATEST) :])
+        before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
+        latest = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
         moved = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
         for index, series in enumerate(self.series):
             earlier = before[~np.isnan(before[:, index]), index]

@@ -86,7 +86,7 @@ def brevity(length: int, baseline: float, limit: float) -> float:
     return min(1.0, max(0.0, (limit - length / baseline) / (limit - 1.0)))
 
 
-def baseline(reference: int, group: Sequence[int]) -> float:
+def free_length(reference: int, group: Sequence[int]) -> float:
     """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
 
     `reference` is 0 without one. Empty responses do not count.
@@ -288,7 +288,7 @@ class Efficiency(Evaluator):
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_length(response.text) for response in inputs.responses]
-            free = baseline(_length(inputs.task.reference or ""), lengths)
+            free = free_length(_length(inputs.task.reference or ""), lengths)
             return [self._length_verdict(length, free) for length in lengths]
         if is_silent(text):
             return _NO_WORDS

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph.agents.facts.tables import FactsSpec, TableSpec, to_text
+from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_readings
@@ -287,7 +287,7 @@ def _value(numeral: str) -> Fraction:
 OF = "-of-"
 
 
-class Contrast(Combiner):
+class ContrastRanking(Combiner):
     """Share of the contrasts that score less than the response itself, by the mean of the same evaluators of both.
 
     Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
@@ -536,7 +536,7 @@ def _edits_of_row(
     start: int,
     line: str,
     table_name: str,
-    table: TableSpec,
+    table: FactTableSpec,
     row: Mapping[str, Any],
 ) -> Iterator[Edit]:
     for column in sorted(row.keys() - set(table.key)):

@@ -348,7 +348,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     """
     require_type("name", name, str | None, "write text")
     if target is None:
-        return lambda it: evaluator(it, name=name, **settings)
+        return lambda decorated: evaluator(decorated, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)
     if not chosen_name:
         if not callable(target) and not is_runnable(target):

@@ -85,7 +85,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
         text = profile.read_text(encoding="utf-8")
         front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
-        return Domain(f"{name} {front['version']}", *_split_examples(_body(text)))
+        return Domain(f"{name} {front['version']}", *_split_examples(_without_front_matter(text)))
     path = Path(name)
     if not path.is_file():
         suggestion = did_you_mean(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
@@ -94,7 +94,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
-    body = _body(text)
+    body = _without_front_matter(text)
     if not 0 < len(body) <= _MAX_CHARACTERS:
         problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
         raise ConfigError(
@@ -109,7 +109,7 @@ def _split_examples(body: str) -> tuple[str, str]:
     return profile.strip(), "".join(examples).strip()
 
 
-def _body(text: str) -> str:
+def _without_front_matter(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if text.startswith(_FRONT) and text.count(_FRONT) > 1:
         text = text.split(_FRONT, 2)[2]

@@ -157,7 +157,7 @@ class RayTasks:
             settings["include_dashboard"] = False
         problem = ""
         # A machine that is too busy may start half a cluster and wait for the rest: then nothing else ends the command.
-        watchdog = threading.Timer(_CLUSTER_SECONDS, _give_up)
+        watchdog = threading.Timer(_CLUSTER_SECONDS, _exit_without_ray)
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -201,7 +201,7 @@ class RayTasks:
                 self._folder.cleanup()
 
 
-def _give_up() -> None:
+def _exit_without_ray() -> None:
     line = "error: --engine ray: Ray did not start within 150 s; use --processes N, or a less busy machine\n"
     os.write(2, line.encode())
     os._exit(ExitCode.WRONG_INPUT)

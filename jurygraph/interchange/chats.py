@@ -7,7 +7,7 @@ from pydantic import model_validator
 from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import ChatMessage, split_conversation
 from jurygraph.schema.frozen_model import Id, digest_of
-from jurygraph.schema.task import AnsweredMessages, Tools
+from jurygraph.schema.task import AnsweredMessages, ToolDefinitions
 
 NO_QUERY = "conversations without a message before the answer are left out"
 
@@ -21,7 +21,7 @@ class Chat(TaskRow):
     id: RowKey | None = None
     agent: Id | None = None
     messages: AnsweredMessages
-    tools: Tools | None = None
+    tools: ToolDefinitions | None = None
 
     @model_validator(mode="after")
     def _require_messages(self) -> Self:

@@ -130,7 +130,7 @@ def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floa
 
 
 ComparisonForm = Literal["pairs", "lists"]
-Grid = TypeVar("Grid", Floats, Bools)
+FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def _compare_ranks(value: Floats, judged: Bools) -> Floats:
     return np.where(row_judged & judged, result, filled)
 
 
-def _pad_columns(matrix: Grid, width: int) -> Grid:
+def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
     """Pad with empty columns up to a width, for opponents without a comparison."""
     return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
 
@@ -380,16 +380,16 @@ class BradleyTerry(WinShare):
 def _strengths(orders: BothOrders, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
     wins = orders.outcomes
-    missing_wins = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
-    agreed = wins + missing_wins / 2.0
+    unjudged_share = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
+    agreed = wins + unjudged_share / 2.0
     shared = bradley_terry(agreed, prior)
     rows = []
-    for index, missing in enumerate(missing_wins):
+    for index, unjudged in enumerate(unjudged_share):
         worst_case = agreed.copy()
         # What is missing of this response is won by its opponents; what is missing of others stays half for each.
         worst_case[index] = wins[index]
         worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
-        rows.append(bradley_terry(worst_case, prior) if missing.any() else shared)
+        rows.append(bradley_terry(worst_case, prior) if unjudged.any() else shared)
     return np.stack(rows)
 
 

@@ -134,13 +134,16 @@ class PanelVotes:
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
         is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
         for row in np.flatnonzero(is_open):
-            low_votes = self._judges_at(self._low[row])
-            high_votes = self._judges_at(self._high[row])
-            if self._count_cases(low_votes) * self._count_cases(high_votes) > MAX_CASES:
-                worst[row] = self.levels[0] if low_votes else self.levels[-1]
+            judges_filled_low = self._judges_at(self._low[row])
+            judges_filled_high = self._judges_at(self._high[row])
+            if (
+                self._count_cases(judges_filled_low) * self._count_cases(judges_filled_high)
+                > MAX_CASES
+            ):
+                worst[row] = self.levels[0] if judges_filled_low else self.levels[-1]
                 continue
-            with_low = self._combine(evidence[row], self._evidence_of_cases(low_votes))
-            combined = self._combine(with_low[:, None], self._evidence_of_cases(high_votes))
+            with_low = self._combine(evidence[row], self._evidence_of_cases(judges_filled_low))
+            combined = self._combine(with_low[:, None], self._evidence_of_cases(judges_filled_high))
             levels = self.expected_level(self._probabilities(combined))
             worst[row] = levels.max(axis=1).min()
         return worst

@@ -390,7 +390,7 @@ class Gateway:
             if fault.kind in UNBILLED or fault.is_unsent:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
-                reserved.settle_unbounded()
+                reserved.settle_unbounded_bill()
             if (ending := self.first_replies.note_fault(fault, is_first)) is not None:
                 turn.limiter.report_fault(turn, ending)
                 raise ending from None

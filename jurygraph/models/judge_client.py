@@ -65,11 +65,20 @@ _MAX_MESSAGE = 300
 _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
-_COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
-_HANDLED = frozenset(
-    (*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties")
+_COPIED_KEYWORDS = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
+_HANDLED_KEYWORDS = frozenset(
+    (
+        *_COPIED_KEYWORDS,
+        "const",
+        "anyOf",
+        "oneOf",
+        "items",
+        "properties",
+        "required",
+        "additionalProperties",
+    )
 )
-_DROPPED = frozenset(
+_DROPPED_KEYWORDS = frozenset(
     "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
     " multipleOf".split()
 )
@@ -117,11 +126,11 @@ def _strict_schema(
         # none in it may refer to it
         others = {key: value for key, value in definitions.items() if key != name}
         return _strict_schema({**definitions[name], **siblings}, location, others)
-    if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
+    if unknown := sorted(source.keys() - _HANDLED_KEYWORDS - _DROPPED_KEYWORDS):
         raise _schema_error(location, f"has {unknown[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
-    converted = {name: source[name] for name in _COPIED if name in source}
+    converted = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
     if "const" in source:
         converted["enum"] = [source["const"]]
     if alternatives := source.get("anyOf", source.get("oneOf")):

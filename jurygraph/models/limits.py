@@ -699,7 +699,7 @@ class Reservation:
         self._is_settled = True
         self._budget._settle(self._most, self._most if cost is None else _to_fraction(cost))
 
-    def settle_unbounded(self) -> None:
+    def settle_unbounded_bill(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
         if self._most:  # else the attempt was free, or there is no limit to hold
             bound = f"the {_format_dollars(self._most)} reserved for it"

@@ -159,27 +159,27 @@ an order of a verdict, which counts alone, is no less one for taking something a
 Sign = Literal["mark", "token"] | WordSign
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
 
-_GAP = r"(?:[\s*_>|`~,:-]+)"
+_WORD_GAP = r"(?:[\s*_>|`~,:-]+)"
 _WORD_LETTER = r"[^\s!-/:-@\[-`{-~]"
-_EDGE = r"(?:\b|_)"
+_WORD_EDGE = r"(?:\b|_)"
 _BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
 _ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
 _OPTIONS = re2.Options()
 _OPTIONS.longest_match = True
 _OPTIONS.max_mem = _MEMORY
 _OPTIONS.log_errors = False
-_SENTENCE = rf"(?:(?:^|[.!?;:\n]){_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_GAP}?)"
+_SENTENCE = rf"(?:(?:^|[.!?;:\n]){_WORD_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP}?)"
 _SENTENCE_END = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
-_SPACED = {
+_EXPANSIONS_WITH_SPACES = {
     "^^": _SENTENCE,
     "$$": _SENTENCE_END,
-    " .. ": f"{_GAP}(?:{_WORD_LETTER}+{_GAP}){{0,2}}",
-    " ": _GAP,
+    " .. ": f"{_WORD_GAP}(?:{_WORD_LETTER}+{_WORD_GAP}){{0,2}}",
+    " ": _WORD_GAP,
     "@": f"{_WORD_LETTER}+",
     "~": f"{_WORD_LETTER}*",
     "(": "(?:",
 }
-_UNSPACED = {
+_EXPANSIONS_WITHOUT_SPACES = {
     "^^": "",
     "$$": r"(?:[.!;\n]|$)",
     " .. ": ".{0,20}",
@@ -188,7 +188,7 @@ _UNSPACED = {
     "~": ".{0,4}",
     "(": "(?:",
 }
-_NOTATION = re.compile(r"\[[^]]*\]|\^\^|\$\$| \.\. |[ @~(]")
+_SHORTHAND = re.compile(r"\[[^]]*\]|\^\^|\$\$| \.\. |[ @~(]")
 """Shorthand of `addressing.toml` for longer RE2 patterns; also character classes, which stay unchanged."""
 
 
@@ -256,12 +256,12 @@ def _expand(pattern: str, spaced: bool) -> str:
     With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
     """
     plain = fold_text(pattern)
-    notation = _SPACED if spaced else _UNSPACED
-    expanded = f"(?:{_NOTATION.sub(lambda match: notation.get(match[0], match[0]), plain)})"
+    expansions = _EXPANSIONS_WITH_SPACES if spaced else _EXPANSIONS_WITHOUT_SPACES
+    expanded = f"(?:{_SHORTHAND.sub(lambda match: expansions.get(match[0], match[0]), plain)})"
     if not spaced or not plain.isascii():
         return expanded
-    before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""
-    behind = _EDGE if _ENDS_WITH_WORD.search(plain) else ""
+    before = _WORD_EDGE if _BEGINS_WITH_WORD.match(plain) else ""
+    behind = _WORD_EDGE if _ENDS_WITH_WORD.search(plain) else ""
     return f"{before}{expanded}{behind}"
 
 
@@ -338,15 +338,17 @@ _ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
 _LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
-_FOREIGN = "".join(pair[0] for pair in _FOREIGN_PAIRS)
-_ODD = "".join(pair[0] for pair in _ODD_PAIRS)
-_MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
+_FOREIGN_LETTERS = "".join(pair[0] for pair in _FOREIGN_PAIRS)
+_ODD_LETTERS = "".join(pair[0] for pair in _ODD_PAIRS)
+_MIXED_ALPHABETS = re2.compile(
+    f"[a-z][{_FOREIGN_LETTERS}]|[{_FOREIGN_LETTERS}][a-z]|[{_ODD_LETTERS}]"
+)
 """Matches where a word mixes alphabets."""
 
-_TAGS = re2.compile("[\U000e0020-\U000e007e]+")
-_SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
-_COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
-_CODE = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
+_TAG_CHARACTERS = re2.compile("[\U000e0020-\U000e007e]+")
+_VARIATION_SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+_HIDDEN_COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
+_BASE64 = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _LETTER = r"[^\s[:punct:]\d]"
 _SEPARATOR = r"[\s[:punct:]]{1,3}"
 _SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
@@ -356,7 +358,9 @@ _BACKWARD_WORDS = re2.compile(
 )
 _DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
 _HIDING_IN_ASCII = re2.compile(
-    "|".join(["&#", *(e.pattern for e in (_COMMENT, _CODE, _SPACED_LETTERS, _BACKWARD_WORDS))])
+    "|".join(
+        ["&#", *(e.pattern for e in (_HIDDEN_COMMENT, _BASE64, _SPACED_LETTERS, _BACKWARD_WORDS))]
+    )
 )
 """Matches in every folded ASCII text that hides another one: most texts are searched for this only."""
 
@@ -371,17 +375,19 @@ def find_views(text: str, read: str) -> Iterator[View]:
     yield View(content)
     if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
         return
-    unusual = b"" if text.isascii() else raw  # what may have tags, selectors and direction controls
-    if not read.isascii() and _MIXED.search(content) is not None:
+    non_ascii = (
+        b"" if text.isascii() else raw
+    )  # what may have tags, selectors and direction controls
+    if not read.isascii() and _MIXED_ALPHABETS.search(content) is not None:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
-    comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
-    codes = (_decode_base64(match[0]) for match in _CODE.finditer(raw))
+    comments = b"\n".join(match[1] or match[2] for match in _HIDDEN_COMMENT.finditer(content))
+    codes = (_decode_base64(match[0]) for match in _BASE64.finditer(raw))
     backward_words = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
-    is_backwards = len(backward_words) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None
+    is_backwards = len(backward_words) > 1 or _DIRECTION_CONTROLS.search(non_ascii) is not None
     hidden = {
-        "in characters that nobody sees": _decode_invisible(unusual),
+        "in characters that nobody sees": _decode_invisible(non_ascii),
         "in a comment": comments.decode(),
         "in base64": "\n".join(filter(None, codes)),
         "backwards": read[::-1] if is_backwards else "",
@@ -398,9 +404,9 @@ def find_views(text: str, read: str) -> Iterator[View]:
 def _decode_invisible(raw: bytes) -> str:
     """Return the texts that tags and variation selectors encode, a line each."""
     lines = []
-    for run in _TAGS.findall(raw):
+    for run in _TAG_CHARACTERS.findall(raw):
         lines.append("".join(chr(ord(char) - 0xE0000) for char in run.decode()))
-    for run in _SELECTORS.findall(raw):
+    for run in _VARIATION_SELECTORS.findall(raw):
         lines.append(bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore"))
     return "\n".join(lines)
 

@@ -333,7 +333,7 @@ def _to_passages(value: Any) -> Any:
     return tuple({"text": item} if isinstance(item, str) else item for item in passages)
 
 
-Tools = tuple[dict[str, JsonValue], ...]
+ToolDefinitions = tuple[dict[str, JsonValue], ...]
 ContextPassages = Annotated[tuple[ContextPassage, ...], BeforeValidator(_to_passages)]
 
 
@@ -358,7 +358,7 @@ class Task(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
     reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
     _check_names = model_validator(mode="after")(_check_people)
@@ -394,7 +394,7 @@ class TaskDefaults(FrozenModel):
     rubric: Rubric | None = None
     reviewers: tuple[Id, ...] = ()
     facts: dict[str, JsonValue] | None = None
-    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
 
     _check_names = model_validator(mode="after")(_check_people)
 
@@ -454,7 +454,7 @@ class TaskView(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
     reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
-    tools: Tools | None = Field(default=None, exclude_if=is_none)
+    tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")

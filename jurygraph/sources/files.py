@@ -100,7 +100,7 @@ class TextLine(NamedTuple):
     place: ByteRange
 
 
-_OTHER_FORMS = (
+_FOREIGN_FILE_SIGNATURES = (
     (b"\xff\xfe", "is UTF-16", "save the file as UTF-8, gzipped or not"),
     (b"\xfe\xff", "is UTF-16", "save the file as UTF-8, gzipped or not"),
     (
@@ -208,7 +208,7 @@ class TextFile:
     def _decode(self, content: bytes, number: int) -> str:
         """Return the text of lines, of which the first has this number."""
         if number == 1:
-            self._refuse_other_form(content)
+            self._refuse_foreign_file(content)
         try:
             return content.decode()
         except UnicodeDecodeError as error:
@@ -218,9 +218,9 @@ class TextFile:
             hint = "save the file as UTF-8, gzipped or not"
             raise_line_error(self.name, line, Problem((), problem, hint))
 
-    def _refuse_other_form(self, content: bytes) -> None:
-        for mark, problem, hint in _OTHER_FORMS:
-            if content.startswith(mark) and not self.name.endswith((".xlsx", ".parquet")):
+    def _refuse_foreign_file(self, content: bytes) -> None:
+        for signature, problem, hint in _FOREIGN_FILE_SIGNATURES:
+            if content.startswith(signature) and not self.name.endswith((".xlsx", ".parquet")):
                 raise_line_error(self.name, 1, Problem((), problem, hint))
 
 

@@ -284,7 +284,7 @@ def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
 
 
 _ROUNDS = 30
-"""Trades of every item; the overlaps of reviewers no longer change in distribution after about ten."""
+"""Swaps of every item; the overlaps of reviewers no longer change in distribution after about ten."""
 
 
 def assign_reviewers(
@@ -308,11 +308,11 @@ def assign_reviewers(
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
     for _ in range(_ROUNDS):
-        _trade(assigned, codes, rng)
+        _swap_reviewers(assigned, codes, rng)
     return assigned
 
 
-def _trade(assigned: Bools, codes: Ints, rng: np.random.Generator) -> None:
+def _swap_reviewers(assigned: Bools, codes: Ints, rng: np.random.Generator) -> None:
     """Let random pairs of items of a stratum exchange reviewers at random; every number of items stays as it is.
 
     Otherwise neighbours at the table would always rate the same items. (The curveball algorithm, Strona et al. 2014,

@@ -540,11 +540,11 @@ def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:
     """Return a task's profiles as a line that a person can edit; the text of each profile is included."""
-    profile_text = {stakeholder.id: stakeholder.profile for stakeholder in task.stakeholders}
+    profile_by_id = {stakeholder.id: stakeholder.profile for stakeholder in task.stakeholders}
     stakeholders = []
     for person in profiles.stakeholders:
         constraints = person.model_dump(mode="json", include={"constraints"}, exclude_none=True)
-        text = {"id": person.id, "profile": profile_text[person.id]}
+        text = {"id": person.id, "profile": profile_by_id[person.id]}
         stakeholders.append({**text, **constraints})
     content: dict[str, Any] = {"task": task.id, "stakeholders": stakeholders}
     if profiles.tensions_by is not None:

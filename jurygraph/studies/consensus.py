@@ -35,7 +35,7 @@ from jurygraph.studies.report import (
 )
 
 REFITS = 200
-BOOTSTRAP = 1000
+BOOTSTRAP_RESAMPLES = 1000
 """Resamples for the agents' intervals by preset `paper`."""
 AFFORDABLE_WORK = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
@@ -300,7 +300,7 @@ class Settings:
         """The number of resamples for intervals."""
         if self.bootstrap is not None:
             return self.bootstrap
-        return BOOTSTRAP if self.is_paper else REFITS
+        return BOOTSTRAP_RESAMPLES if self.is_paper else REFITS
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,9 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
     )
     settings = fitted.settings
-    draws = settings.resamples if settings.is_paper else BOOTSTRAP  # by t, nothing is drawn
+    draws = (
+        settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
+    )  # by t, nothing is drawn
     scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, draws)
     comparison = _compare_methods(fitted)
     further_labels = _forecast(fitted)

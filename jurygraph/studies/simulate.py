@@ -21,9 +21,9 @@ from jurygraph.studies import symbols
 from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 
-RaterKind = Literal["normal", "strict", "lenient", "adversarial"]
-KINDS: tuple[RaterKind, ...] = get_args(RaterKind)
-CONFUSION: Mapping[RaterKind, tuple[tuple[float, ...], ...]] = {
+RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
+BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
+CONFUSION: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
     "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
     "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
     "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
@@ -46,7 +46,7 @@ class Setting:
     Attributes:
         qualities: for each agent, the probability that its response is right.
         items: number of items of each agent.
-        pool: number of annotators of each kind, in the order of `KINDS`.
+        pool: number of annotators of each kind, in the order of `BEHAVIOURS`.
         annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
         labels: number of labels of each item, by different annotators.
         hard: the probability that an item is hard.
@@ -88,7 +88,7 @@ class SimulatedEvaluation:
     Attributes:
         item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
             items of an agent.
-        kinds: kind of each annotator, [A].
+        behaviours: kind of each annotator, [A].
         confusions: how each labels a clear item, [A,3,3].
         truth: the class z of each item, [N].
         ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.
@@ -99,7 +99,7 @@ class SimulatedEvaluation:
     agent: Ints
     annotator: Ints
     label: Ints
-    kinds: tuple[RaterKind, ...]
+    behaviours: tuple[RaterBehaviour, ...]
     confusions: Floats
     truth: Ints
     ambiguity: Floats
@@ -119,15 +119,15 @@ class SimulatedEvaluation:
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
-    pool = np.repeat(np.arange(len(KINDS)), setting.pool)
-    kinds = generator.permutation(pool)[: setting.annotator_count]
-    return simulate_with(setting, kinds, generator)
+    pool = np.repeat(np.arange(len(BEHAVIOURS)), setting.pool)
+    behaviours = generator.permutation(pool)[: setting.annotator_count]
+    return simulate_with(setting, behaviours, generator)
 
 
 def simulate_with(
-    setting: Setting, kinds: Ints, generator: np.random.Generator
+    setting: Setting, behaviours: Ints, generator: np.random.Generator
 ) -> SimulatedEvaluation:
-    """Simulate an evaluation by annotators of these kinds, as indices of `KINDS`, [A]."""
+    """Simulate an evaluation by annotators of these behaviours, as indices of `BEHAVIOURS`, [A]."""
     agents = len(setting.qualities)
     labels = setting.labels
     total = agents * setting.items
@@ -139,9 +139,9 @@ def simulate_with(
     ambiguity = np.where(is_hard, hard, clear) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
-    order = generator.random((total, len(kinds))).argsort(axis=1)
+    order = generator.random((total, len(behaviours))).argsort(axis=1)
     annotator = order[:, :labels].ravel()
-    confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
+    confusions = np.array([CONFUSION[kind] for kind in BEHAVIOURS])[behaviours]
     blur = ambiguity[item, None]
     probabilities = (1.0 - blur) * confusions[annotator, truth[item]] + blur / CLASSES
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
@@ -151,7 +151,7 @@ def simulate_with(
         agent=agent[item],
         annotator=annotator,
         label=label,
-        kinds=tuple(KINDS[kind] for kind in kinds.tolist()),
+        behaviours=tuple(BEHAVIOURS[kind] for kind in behaviours.tolist()),
         confusions=confusions,
         truth=truth,
         ambiguity=ambiguity,

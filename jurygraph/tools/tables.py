@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.agents.facts.tables import TableSpec, are_equal, normalise
+from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.schema.frozen_model import PositiveInt
@@ -45,20 +45,20 @@ class LookUp(Tool):
         return _find(tables[arguments.table], arguments.where, arguments.first_row)
 
 
-def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, TableSpec]:
+def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
     if not isinstance(specs, Mapping) or not specs:
         raise ToolError("the task has no tables")
     tables = {}
     for name, spec in specs.items():
-        table = validate(TableSpec, spec)
+        table = validate(FactTableSpec, spec)
         if isinstance(table, Problem):
             raise ToolError(f"facts.tables.{name}: {table}")
         tables[name] = table
     return tables
 
 
-def _rows(table: TableSpec) -> Iterable[Mapping[str, Any]]:
+def _rows(table: FactTableSpec) -> Iterable[Mapping[str, Any]]:
     if table.tool is not None:
         raise ToolError("another tool has the rows of this table, which cannot be looked up here")
     if table.file is None:
@@ -73,7 +73,7 @@ def _rows_of_file(file: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         raise ToolError(str(error)) from error
 
 
-def _describe(name: str, table: TableSpec) -> str:
+def _describe(name: str, table: FactTableSpec) -> str:
     if table.tool is not None:
         return to_json({"table": name, "rows": "cannot be looked up here"})
     columns: set[str] = set()
@@ -90,7 +90,7 @@ def _describe(name: str, table: TableSpec) -> str:
     return to_json(description)[:MAX_ROW_CHARACTERS]
 
 
-def _find(table: TableSpec, where: Mapping[str, Any], first_row: int) -> str:
+def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
     columns: set[str] = set()
     shown: list[str] = []
     room = MAX_ROW_CHARACTERS

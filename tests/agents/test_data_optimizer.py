@@ -13,9 +13,9 @@ from jurygraph import Jury, Response, Task, Trace, Verdict
 from jurygraph.agents.data_optimizer import (
     MAX_WORD_LENGTH,
     MeasuredGroup,
-    baseline,
     brevity,
     compressed_share,
+    free_length,
     freshness,
     words,
 )
@@ -94,10 +94,10 @@ def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, li
         (5, [0, 0], 0),
     ],
 )
-def test_the_baseline_is_the_reference_or_the_median_of_nonempty_responses(
+def test_the_free_length_is_the_reference_or_the_median_of_nonempty_responses(
     reference: int, group: list[int], free: float
 ) -> None:
-    assert baseline(reference, group) == free
+    assert free_length(reference, group) == free
 
 
 @pytest.mark.parametrize(

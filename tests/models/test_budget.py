@@ -46,7 +46,7 @@ def test_a_bill_above_its_reservation_is_charged_and_stops_all_sending() -> None
 
 def test_an_unbounded_bill_is_charged_its_reservation_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
-    budget.reserve(0.1).settle_unbounded()
+    budget.reserve(0.1).settle_unbounded_bill()
     assert budget.spent == 0.1
     assert "a reply was too large to read" in refusal_message(budget, 0.0)
 

@@ -16,8 +16,8 @@ from jurygraph.agents.facts.tables import (
     ClaimsSpec,
     FactsSpec,
     FactTable,
+    FactTableSpec,
     RowTable,
-    TableSpec,
     ToolTable,
     normalise,
     split_list,
@@ -110,7 +110,7 @@ def _open_facts(view: TaskView) -> Facts:
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
 
-def _open_table(name: str, spec: TableSpec) -> FactTable:
+def _open_table(name: str, spec: FactTableSpec) -> FactTable:
     table: FactTable
     if spec.tool is not None:
         table = ToolTable(name, spec)
@@ -186,8 +186,8 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
 
 def is_adjacent(before: FactClaim, after: FactClaim) -> bool:
     """Return true if the orders of two claims are numbers that are equal or follow each other."""
-    (kind, first, *_), (other_kind, second, *_) = before.order, after.order
-    return bool(kind == other_kind == 0 and second - first <= 1)
+    (rank, first, *_), (other_rank, second, *_) = before.order, after.order
+    return bool(rank == other_rank == 0 and second - first <= 1)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -171,7 +171,7 @@ def split_list(value: Any, separator: str | None) -> Sequence[Any]:
     return [part.strip() for part in to_text(value).split(separator)]
 
 
-class TableSpec(FrozenModel):
+class FactTableSpec(FrozenModel):
     """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
 
     `key` are the columns that identify a row: the name first, then place or time. Of rows that share a key the first
@@ -280,7 +280,7 @@ class ClaimsSpec(FrozenModel):
 
 
 class FactsSpec(FrozenModel):
-    tables: dict[Id, TableSpec]
+    tables: dict[Id, FactTableSpec]
     claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
 
 
@@ -306,7 +306,7 @@ class FactTable(ABC):
     columns: frozenset[str] | None = None
     """The columns of the rows; None if they are unknown before a row is found."""
 
-    def __init__(self, name: str, spec: TableSpec) -> None:
+    def __init__(self, name: str, spec: FactTableSpec) -> None:
         self.name = name
         self.spec = spec
 
@@ -339,7 +339,7 @@ class RowTable(FactTable):
     Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
-    def __init__(self, name: str, spec: TableSpec) -> None:
+    def __init__(self, name: str, spec: FactTableSpec) -> None:
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
         self._state = path_state(self._path)
@@ -415,7 +415,7 @@ class ToolTable(FactTable):
     answer such as {"error": "not found"}.
     """
 
-    def __init__(self, name: str, spec: TableSpec, tool: Any = None) -> None:
+    def __init__(self, name: str, spec: FactTableSpec, tool: Any = None) -> None:
         super().__init__(name, spec)
         self._tool = tool
 

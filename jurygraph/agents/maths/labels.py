@@ -14,8 +14,8 @@ Span: TypeAlias = tuple[int, int]
 
 ORNAMENT = " \t\r\n*_`"
 _WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
-_SPACED = _WORDS["spaced"]
-_JOINED = _WORDS["joined"]
+_SPACED_WORDS = _WORDS["spaced"]
+_JOINED_WORDS = _WORDS["joined"]
 _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _LONGEST_DENIAL = 40  # characters
@@ -34,28 +34,28 @@ def _any_of(words: str) -> str:
 
 def _line_pattern(kind: str) -> str:
     """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
-    adjective = f"(?:{_any_of(_SPACED['adjectives'])})"
-    noun = f"(?:{_any_of(_SPACED[kind])})"
+    adjective = f"(?:{_any_of(_SPACED_WORDS['adjectives'])})"
+    noun = f"(?:{_any_of(_SPACED_WORDS[kind])})"
     phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
-    joined = _any_of(f"{_JOINED[kind]} {_JOINED['before_colon']}")
+    joined = _any_of(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
     with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
 
 
 def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
-    link = rf"(?:{_any_of(_SPACED['links'])}|(?:would|must|should) be)"
-    adjectives = _any_of(_SPACED["adjectives"])
-    spaced = rf"\b(?i:(?:{_any_of(_SPACED[kind])})(?: (?:{adjectives}))? {link})\b"
-    joined_links = _any_of(_JOINED["links"])
-    joined = f"(?:{_any_of(_JOINED[kind])})(?:{joined_links})"
+    link = rf"(?:{_any_of(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
+    adjectives = _any_of(_SPACED_WORDS["adjectives"])
+    spaced = rf"\b(?i:(?:{_any_of(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
+    joined_links = _any_of(_JOINED_WORDS["links"])
+    joined = f"(?:{_any_of(_JOINED_WORDS[kind])})(?:{joined_links})"
     return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
-    articles = rf"(?: (?:{_any_of(_SPACED['articles'])})(?= |\Z)){{0,2}}"
-    spaced = rf"\b(?i:{_any_of(_SPACED['denials'])}){articles} ?\Z"
-    joined = rf"(?:{_any_of(_JOINED['denials'])}) ?\Z"
+    articles = rf"(?: (?:{_any_of(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
+    spaced = rf"\b(?i:{_any_of(_SPACED_WORDS['denials'])}){articles} ?\Z"
+    joined = rf"(?:{_any_of(_JOINED_WORDS['denials'])}) ?\Z"
     return f"{spaced}|{joined}"
 
 

@@ -123,7 +123,7 @@ _NUMBER = re.compile(
 _ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
 _FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_ARGUMENT}{_ARGUMENT}")
 _PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
-_DOLLARS = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
+_DOLLAR_WORD = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
 _LONGEST_NUMBER = 1000
 
 # Expressions
@@ -275,7 +275,7 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | 
     They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
     `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
-    phrase = _DOLLARS.sub("", rest) if "$" in money else rest
+    phrase = _DOLLAR_WORD.sub("", rest) if "$" in money else rest
     match = _PHRASE.fullmatch(_JOINT.sub(" ", phrase))
     if match is None:
         return None

@@ -31,8 +31,8 @@ from jurygraph.agents.presentation.variants import (
     HEADINGS,
     MOST_DRAWS,
     ORIGINAL,
-    Family,
     Presentation,
+    PresentationFamily,
     PresentationSet,
 )
 from jurygraph.agents.roles import DeriverInput
@@ -410,7 +410,7 @@ def _low_level(prose: Prose, rng: random.Random) -> Iterator[str]:
     yield re.sub(r"(?<=\S )(\d[\d.,:]*\d|\d)(?![*\w])", r"**\1**", text)
 
 
-_DRAWS: Mapping[Family, ProseDraw] = {
+_DRAWS: Mapping[PresentationFamily, ProseDraw] = {
     "stakeholder-section-order": _reordered(_sections),
     "satisfaction-summary-order": _reordered(_pieces_about("summary")),
     "shared-benefit-attribution": _attributions,

@@ -273,7 +273,7 @@ class PassagesReply(FrozenModel):
     passages: Annotated[tuple[PassageReply, ...], Field(min_length=1, max_length=500)]
 
 
-class _Family(NamedTuple):
+class _RewritingFamily(NamedTuple):
     """A family: its operation, its places or ways (those of later versions repeat), and where it is defined."""
 
     operation: str
@@ -282,8 +282,8 @@ class _Family(NamedTuple):
     undefined: str
 
 
-_FAMILIES: Mapping[Rewriting, _Family] = {
-    "causal-direction": _Family(
+_REWRITING_FAMILIES: Mapping[Rewriting, _RewritingFamily] = {
+    "causal-direction": _RewritingFamily(
         "Turn the direction in which each trade-off is told, from cause to effect or from effect to cause. {way}",
         (
             "Begin with effects.",
@@ -295,7 +295,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
         lambda statements: any(entry.kind == "tradeoffs" for entry in statements.values()),
         "it has no trade-off",
     ),
-    "under-served-evidence": _Family(
+    "under-served-evidence": _RewritingFamily(
         "Move the statements about those whose needs are not met, or met in part, to another place: {way}",
         (
             "before the itinerary.",
@@ -307,7 +307,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
         lambda statements: any(entry.is_underserved for entry in statements.values()),
         "nobody is under-served in it",
     ),
-    "paraphrase": _Family(
+    "paraphrase": _RewritingFamily(
         "Say everything in other words, with synonyms. {way}",
         (
             "Keep it plain.",
@@ -319,7 +319,7 @@ _FAMILIES: Mapping[Rewriting, _Family] = {
         lambda statements: True,
         "",
     ),
-    "topic-position": _Family(
+    "topic-position": _RewritingFamily(
         "Move what is about no single stakeholder (itinerary, shared items, trade-offs) to another place: {way}",
         (
             "to the end.",
@@ -359,8 +359,8 @@ async def rewrite_statements(
     """
     found = PresentationSet(original)
     for family in REWRITINGS if versions else ():
-        if not _FAMILIES[family].is_defined(statements):
-            found.undefined[family] = _FAMILIES[family].undefined
+        if not _REWRITING_FAMILIES[family].is_defined(statements):
+            found.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
         written = await each_answered(
@@ -383,8 +383,8 @@ async def _write(
     family: Rewriting,
     number: int,
 ) -> tuple[str, str | None]:
-    operation = _FAMILIES[family].operation
-    ways = _FAMILIES[family].ways
+    operation = _REWRITING_FAMILIES[family].operation
+    ways = _REWRITING_FAMILIES[family].ways
     way = ways[(number - 1) % len(ways)]
     listed = [{"name": name, "text": statement.text} for name, statement in statements.items()]
     variables = {

@@ -270,7 +270,7 @@ def _parse_record(line: str) -> FactRecord:
 
 
 T = TypeVar("T")
-Family = Literal[
+PresentationFamily = Literal[
     "stakeholder-section-order",
     "satisfaction-summary-order",
     "shared-benefit-attribution",
@@ -391,7 +391,7 @@ def _low_level(document: FactDocument, rng: random.Random) -> Iterator[tuple[Fac
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)
 
 
-FAMILIES: dict[Family, Draw] = {
+FAMILIES: dict[PresentationFamily, Draw] = {
     "stakeholder-section-order": _reordered("stakeholder"),
     "satisfaction-summary-order": _reordered("summary"),
     "shared-benefit-attribution": _attributions,

@@ -384,17 +384,17 @@ class GroundedAnswer(TrajectoryEvaluator):
             if message.role in ("tool", "user"):
                 texts.append(message.text)
         source = IndexedText("\n".join(texts))
-        claims = _claims_of(IndexedText(str(answer)))
-        if not claims:
+        figures = _figures_of(IndexedText(str(answer)))
+        if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         ungrounded = [
             passage
-            for value, passage in claims
+            for value, passage in figures
             if value not in source.numerals and not _occurs(passage.text, source.text)
         ]
-        grounded = len(claims) - len(ungrounded)
-        score = grounded / len(claims)
-        reason = f"{grounded} of {len(claims)} numbers and codes are in the results of tools"
+        grounded = len(figures) - len(ungrounded)
+        score = grounded / len(figures)
+        reason = f"{grounded} of {len(figures)} numbers and codes are in the results of tools"
         if ungrounded:
             listed = ", ".join(quote(passage.text) for passage in ungrounded[:_MAX_LISTED])
             reason += f"; not there: {listed}"
@@ -402,7 +402,7 @@ class GroundedAnswer(TrajectoryEvaluator):
         return Verdict(
             score=score,
             met=not ungrounded,
-            native=len(claims),
+            native=len(figures),
             reason=reason,
             evidence=evidence,
         )
@@ -425,7 +425,7 @@ _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b")
 """A word of letters and digits, a date or a time."""
 
 
-def _claims_of(answer: IndexedText) -> list[tuple[float | str, Passage]]:
+def _figures_of(answer: IndexedText) -> list[tuple[float | str, Passage]]:
     """Return the numbers and codes of an answer, each once, with the first passage that has it."""
     numbers = [(value, passages[0]) for value, passages in answer.numerals.items()]
     codes: dict[str, Passage] = {}

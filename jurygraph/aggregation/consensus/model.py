@@ -379,18 +379,18 @@ class FitProblem:
             np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
         peak = joint.max(axis=0)
         # A copy, since `joint` is changed in place below.
-        gold_evidence = joint[self._truth, self._gold]
+        gold_log_likelihood = joint[self._truth, self._gold]
         joint -= peak  # so that no power overflows, and one of each item is 1
         np.exp(joint, out=joint)
         normaliser = joint.sum(axis=0)
         joint /= normaliser
-        evidence = np.log(normaliser) + peak
+        log_likelihood = np.log(normaliser) + peak
         if len(self._gold):
             joint[:, self._gold] = 0.0
             joint[self._truth, self._gold] = 1.0
-            evidence[self._gold] = gold_evidence
+            log_likelihood[self._gold] = gold_log_likelihood
         # A dot product would start BLAS threads on every core.
-        fit = float((self._weight * evidence).sum())
+        fit = float((self._weight * log_likelihood).sum())
         return _Expected(joint, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:

@@ -258,7 +258,7 @@ def _annotate_tasks(
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
         return planner.aannotate(task, existing.get(task.id))
 
-    results = _run_each(jury, lines, annotate_task, "annotating")
+    results = _request_for_each_task(jury, lines, annotate_task, "annotating")
     if results.omitted and not is_new:
         problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
@@ -304,7 +304,9 @@ def profiles(
         open_jury(config or find_config(tasks), model) as jury,
         TaskLines(tasks, _has_profile_in_text, jury.config.task_defaults) as lines,
     ):
-        results = _run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
+        results = _request_for_each_task(
+            jury, lines, Planner(jury).aread_profiles, "reading profiles"
+        )
     write_output(file, [profiles_line(task, result) for task, result in results.found])
     entries = []
     for task, result in results.found:
@@ -335,7 +337,7 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
             yield escape_line(f"{task.id}: dropped of {reason}", 300)
 
 
-def _run_each(
+def _request_for_each_task(
     jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], doing: str
 ) -> TaskResults[T]:
     """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `doing`.

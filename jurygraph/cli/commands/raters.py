@@ -172,7 +172,7 @@ def consensus(
     settings = Settings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
-        values=_parse_values(values) if values is not None else None,
+        values=_parse_class_credits(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
         compare=compare,
@@ -215,7 +215,7 @@ def _read_ballots(
     return collect_votes(files, dimension, split_names(classes), gold_labels)
 
 
-def _parse_values(text: str) -> list[float]:
+def _parse_class_credits(text: str) -> list[float]:
     values = []
     for value in split_names(text):
         if NUMERAL.fullmatch(value) is None or not math.isfinite(float(value)):
@@ -364,7 +364,7 @@ def assign(
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     sheet_items = list(_read_responses(items)) if items.is_dir() else read_items(items)
     common = [] if gold is None else read_items(gold)
-    questions = _read_questions(dimensions)
+    questions = _read_sheet_questions(dimensions)
     if questions[0].classes and (ambiguous or any(item.is_pair for item in sheet_items + common)):
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
@@ -411,7 +411,7 @@ def assign(
     print_report(json, figures, lines)
 
 
-def _read_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
+def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
     if not dimensions:
         return [SheetQuestion()]
     if dimensions == "ideas" or dimensions.endswith((".yaml", ".yml")):

@@ -171,7 +171,7 @@ class _Transport(httpx.AsyncBaseTransport):
 
 
 class _Session(httpx.AsyncClient):
-    """The client for `litellm.aclient_session`; after `lend` until `take_back`, litellm uses no other there."""
+    """The client for `litellm.aclient_session`; after `lend` until `restore_session`, litellm uses no other there."""
 
     def __init__(self) -> None:
         super().__init__(transport=_Transport())
@@ -183,7 +183,7 @@ class _Session(httpx.AsyncClient):
             self._displaced = litellm.aclient_session
             litellm.aclient_session = self
 
-    def take_back(self) -> None:
+    def restore_session(self) -> None:
         litellm = library()
         if litellm.aclient_session is self:
             litellm.aclient_session = self._displaced
@@ -340,7 +340,7 @@ class LiteLLM(Backend):
         if self in _OPEN_BACKENDS:
             _OPEN_BACKENDS.discard(self)
             if not _OPEN_BACKENDS:
-                _SESSION.take_back()
+                _SESSION.restore_session()
                 await _HTTP.close()
 
     def _fault(self, error: Exception, exchange: _Exchange) -> Fault:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
-from jurygraph.agents.data_synthesizer import Contrast
+from jurygraph.agents.data_synthesizer import ContrastRanking
 from jurygraph.schema import ComponentInput
 from tests.graphs.scripted import criterion, evaluator_use, response, score_responses, task
 
@@ -31,7 +31,7 @@ def matrix(
 
 
 def combine(**inputs: ScoreMatrix) -> Any:
-    combiner = Contrast()
+    combiner = ContrastRanking()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
     component_inputs = {
         name: ComponentInput(questions=(name,), weights=(1.0,), input_weight=one.input_weight)
@@ -83,13 +83,13 @@ def test_unjudged_contrasts_count_by_fill_value_and_never_as_ranked(
 def test_inputs_must_come_in_pairs(names: tuple[str, ...]) -> None:
     inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     with pytest.raises(PlanError, match="in twos"):
-        Contrast().freeze(inputs, {})
+        ContrastRanking().freeze(inputs, {})
 
 
 def test_an_input_is_one_question() -> None:
     several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
     with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
-        Contrast().freeze({"a": several, "a-of-x": several}, {})
+        ContrastRanking().freeze({"a": several, "a-of-x": several}, {})
 
 
 # In the machine

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.facts.tables import FactTable, RowTable, TableSpec, ToolTable
+from jurygraph.agents.facts.tables import FactTable, FactTableSpec, RowTable, ToolTable
 from jurygraph.errors import InputError
 from tests.agents.facts.examples import (
     PLACES,
@@ -27,15 +27,15 @@ IN_ROCKFORD = ("Coco Bambu", "Rockford")
 
 
 def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> RowTable:
-    return RowTable("places", TableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
+    return RowTable("places", FactTableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
 
 
 def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> RowTable:
-    return RowTable("places", TableSpec(key=key, file=str(path), **fields))
+    return RowTable("places", FactTableSpec(key=key, file=str(path), **fields))
 
 
 def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
-    return ToolTable("places", TableSpec(key=key, tool="maps", **fields), tool)
+    return ToolTable("places", FactTableSpec(key=key, tool="maps", **fields), tool)
 
 
 def values(table: FactTable, *key: str) -> list[Mapping[str, Any]]:

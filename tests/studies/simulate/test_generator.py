@@ -13,9 +13,9 @@ from benchmarks.simulation.coverage import AMBIGUITY
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import (
+    BEHAVIOURS,
     CONFIGURATIONS,
     CONFUSION,
-    KINDS,
     Setting,
     SimulatedEvaluation,
 )
@@ -71,9 +71,11 @@ def test_every_item_has_the_requested_number_of_different_annotators(
         drawn.agent.reshape(-1, labels)[:, 0], np.repeat(np.arange(len(qualities)), items)
     )
     assert set(drawn.label.tolist()) <= {0, 1, 2}
-    assert by.max() < annotators == len(drawn.kinds) == len(drawn.confusions)
-    assert all(Counter(drawn.kinds)[kind] <= many for kind, many in zip(KINDS, pool, strict=True))
-    assert_allclose(drawn.confusions, [CONFUSION[kind] for kind in drawn.kinds])
+    assert by.max() < annotators == len(drawn.behaviours) == len(drawn.confusions)
+    assert all(
+        Counter(drawn.behaviours)[kind] <= many for kind, many in zip(BEHAVIOURS, pool, strict=True)
+    )
+    assert_allclose(drawn.confusions, [CONFUSION[kind] for kind in drawn.behaviours])
     assert ((drawn.ambiguity >= 0.0) & (drawn.ambiguity <= 1.0)).all()
 
 
@@ -89,10 +91,10 @@ def test_ambiguity_follows_the_documented_beta_distribution(
 
 
 def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
-    kind = np.array([KINDS.index(one) for one in large.kinds])[large.annotator]
+    kind = np.array([BEHAVIOURS.index(one) for one in large.behaviours])[large.annotator]
     truth, blurred = large.truth[large.item], large.ambiguity[large.item]
     ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
-    for place, name in enumerate(KINDS):
+    for place, name in enumerate(BEHAVIOURS):
         for cls in range(3):
             for low, high in ranges:
                 own = (kind == place) & (truth == cls) & (low <= blurred) & (blurred < high)
@@ -108,8 +110,8 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
     drawn = simulate.stableval(Setting(items=20_000, ambiguous=False), 0)
     assert (drawn.ambiguity == 0.0).all()
-    kind = np.array([KINDS.index(one) for one in drawn.kinds])[drawn.annotator]
-    for place, name in enumerate(KINDS):
+    kind = np.array([BEHAVIOURS.index(one) for one in drawn.behaviours])[drawn.annotator]
+    for place, name in enumerate(BEHAVIOURS):
         for cls in range(3):
             own = drawn.label[(kind == place) & (drawn.truth[drawn.item] == cls)]
             assert all(
