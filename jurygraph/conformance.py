@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from jurygraph.graphs.groups import GroupLike, read_groups
+from jurygraph.graphs.groups import GroupLike, to_groups
 from jurygraph.jury import Jury
 from jurygraph.schema import RecordedVerdict, Response, Task
 
@@ -49,7 +49,7 @@ def check_evaluator(
     verdict_count = 0
     config = {"model": model, "evaluators": [use], "derivers": list(derivers)}
     with Jury.from_config(config) as jury:
-        for group in read_groups("groups", groups):
+        for group in to_groups("groups", groups):
             task = group.task
             responses = group.responses
             first = _verdicts(jury, task, responses)

@@ -21,7 +21,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
@@ -36,16 +36,17 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
+from jurygraph.graphs.group_scheduler import MAX_WAITING, GroupScheduler
 from jurygraph.graphs.groups import (
     TASK_HINT,
     Group,
     GroupLike,
-    Outcome,
+    GroupOutcome,
     PlannedGroup,
     known_outcome,
-    plan_group,
-    read_groups,
     split_into_batches,
+    to_groups,
+    to_planned_group,
 )
 from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 
     from jurygraph.graphs.runnable import JuryRunnable
     from jurygraph.models.request import CallSink
-    from jurygraph.runs.group_recorder import GroupRecorder
+    from jurygraph.runs.open_ended_recorder import OpenEndedRecorder
 
 T = TypeVar("T")
 
@@ -93,8 +94,6 @@ that waits for its slowest reply, or for a turn of the score graph, leaves the c
 IN_WORK_WITHOUT_MODEL = 256
 PLANNED_TOGETHER = 256
 """Number of tasks of a batch that is planned without the model."""
-MAX_WAITING = 2
-"""Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
 
 
 Progress = Callable[[int, int | None], object]
@@ -181,7 +180,7 @@ class Jury(Displayed):
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
         self._record_in = record
-        self._recorder: GroupRecorder | None = None
+        self._recorder: OpenEndedRecorder | None = None
         self._recorder_guard = Lock()
 
     @property
@@ -324,9 +323,9 @@ class Jury(Displayed):
     ) -> list[Trace]:
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
-        async def score() -> Outcome:
+        async def score() -> GroupOutcome:
             in_work = GroupsInWork()
-            outcomes = await self._score_batch([group], sink, in_work, listener)
+            outcomes = await self._start_batch([group], in_work, sink, listener)
             in_work.close()
             await run_machine(in_work)
             return await outcomes[0]
@@ -384,8 +383,8 @@ class Jury(Displayed):
             )
         done = 0
         total = len(items) if isinstance(items, Sized) else None
-        scoring = _Scoring(self, read_groups("items", items), sink)
-        async with aclosing(scoring.run_in_order()) as results:
+        scheduler = self._schedule(to_groups("items", items), sink)
+        async with aclosing(scheduler.run_in_order()) as results:
             async for finished in results:
                 traces = self._take(finished.outcome)
                 done += 1
@@ -397,7 +396,8 @@ class Jury(Displayed):
         self, groups: Iterable[Group], sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
         """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
-        async with aclosing(_Scoring(self, read_groups("groups", groups), sink).run()) as results:
+        scheduler = self._schedule(to_groups("groups", groups), sink)
+        async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 yield [
                     (group.group, group.outcome)
@@ -415,7 +415,7 @@ class Jury(Displayed):
         For groups of several callers, such as those of a server that came together: no group waits for another one,
         and no error is that of another one. Closing this cancels the groups that are in work.
         """
-        async with aclosing(_Scoring(self, groups, None).run()) as results:
+        async with aclosing(self._schedule(groups, None).run()) as results:
             async for finished in results:
                 for number, _, outcome in finished:
                     result: list[Trace] | Exception
@@ -447,13 +447,23 @@ class Jury(Displayed):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    async def _score_batch(
+    def _schedule(self, groups: Iterable[Group], sink: "CallSink | None") -> GroupScheduler:
+        return GroupScheduler(
+            groups,
+            partial(self._start_batch, sink=sink),
+            batch_size=self._batch_size,
+            most_in_work=self._most_in_work,
+            plans_by_model=self._plans_by_model,
+            langsmith=self.config.langsmith,
+        )
+
+    async def _start_batch(
         self,
         groups: Sequence[Group],
-        sink: "CallSink | None",
         in_work: GroupsInWork,
+        sink: "CallSink | None",
         listener: Listener | None = None,
-    ) -> "list[asyncio.Future[Outcome]]":
+    ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let a batch of groups into the score graph, and record them if the jury does.
 
         Return the future traces, or the error, of each.
@@ -461,11 +471,11 @@ class Jury(Displayed):
         self._start_use()
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._let_groups_in(groups, sink, in_work, listener)
+            return await self._let_groups_in(groups, in_work, sink, listener)
         begun = recorder.begin(groups)
         new = [item.group for item in begun if not isinstance(item, list | BaseException)]
         try:
-            outcomes = await self._let_groups_in(new, sink or recorder.calls, in_work, listener)
+            outcomes = await self._let_groups_in(new, in_work, sink or recorder.calls, listener)
         except BaseException:
             recorder.end(begun)
             raise
@@ -474,10 +484,10 @@ class Jury(Displayed):
     async def _let_groups_in(
         self,
         groups: Sequence[Group],
-        sink: "CallSink | None",
         in_work: GroupsInWork,
+        sink: "CallSink | None",
         listener: Listener | None,
-    ) -> "list[asyncio.Future[Outcome]]":
+    ) -> "list[asyncio.Future[GroupOutcome]]":
         checked = [catch_errors(partial(self._check_group, group)) for group in groups]
         if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
             with redacted_errors():
@@ -486,7 +496,7 @@ class Jury(Displayed):
             return [in_work.add_unplanned(checked[0], context.groups[0])]
         groups_or_errors = await self._plan_groups(checked, sink)
         planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
-        added: Iterator[asyncio.Future[Outcome]] = iter(())
+        added: Iterator[asyncio.Future[GroupOutcome]] = iter(())
         if planned:
             with redacted_errors():
                 self.open()
@@ -526,7 +536,9 @@ class Jury(Displayed):
                 planned.append(item)
                 continue
             plan = item.plan or next(made)
-            planned.append(plan if isinstance(plan, BaseException) else plan_group(item, plan))
+            planned.append(
+                plan if isinstance(plan, BaseException) else to_planned_group(item, plan)
+            )
         return planned
 
     @property
@@ -563,8 +575,8 @@ class Jury(Displayed):
         return self.run(self.ascore(task, responses, plan, step=step, phase=phase))
 
     @contextmanager
-    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[GroupRecorder]":
-        """Store what is scored inside the block in a run without a file of tasks; see `GroupRecorder`.
+    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[OpenEndedRecorder]":
+        """Store what is scored inside the block in a run without a file of tasks; see `OpenEndedRecorder`.
 
             with jury.record("run") as recorder:
                 jury.score(task, responses, step=7)
@@ -590,16 +602,16 @@ class Jury(Displayed):
             self._release_recorder()
             self._record_in = None
 
-    def _open_recorder(self, phase: str | None = None) -> "GroupRecorder | None":
+    def _open_recorder(self, phase: str | None = None) -> "OpenEndedRecorder | None":
         """Return the recorder of the jury, None if it has none; its run is opened with the first use."""
         if self._record_in is None:
             return None
         with self._recorder_guard:
             if self._recorder is None:
                 # the only import upwards: a jury offers to record, and knows no more of runs than this
-                from jurygraph.runs.group_recorder import GroupRecorder
+                from jurygraph.runs.open_ended_recorder import OpenEndedRecorder
 
-                self._recorder = GroupRecorder(self._record_in, self, phase)
+                self._recorder = OpenEndedRecorder(self._record_in, self, phase)
             return self._recorder
 
     def _release_recorder(self) -> None:
@@ -703,110 +715,6 @@ class Jury(Displayed):
         at: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class FinishedGroup(NamedTuple):
-    """A group that is out of the score graph, with its number among those that went in."""
-
-    number: int
-    group: Group
-    outcome: Outcome
-
-
-class _Scoring:
-    """The scoring of many groups in one run of the score graph: batches of groups go in while there is room."""
-
-    def __init__(self, jury: Jury, groups: Iterable[Group], sink: "CallSink | None") -> None:
-        self._jury = jury
-        self._sink = sink
-        self._size = jury._batch_size
-        self._batches = split_into_batches(enumerate(groups), self._size_in_batch, self._size)
-        self._in_work = GroupsInWork()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
-        self._finished: list[FinishedGroup] = []
-        self._responses_in_work = 0
-        self._responses_waiting = 0
-
-    def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
-        """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
-        _, group = numbered
-        is_planned_by_model = group.plan is None and self._jury._plans_by_model
-        return self._size if is_planned_by_model else _count_responses(group)
-
-    async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
-        """Yield the groups that finished since the last time, in the order of their numbers.
-
-        Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
-        """
-        self._start(partial(run_machine, self._in_work))
-        try:
-            while await self._admit_batch():
-                await self._news.wait()
-                self._news.clear()
-                finished = sorted(self._finished)
-                self._finished = []
-                if finished:
-                    yield finished
-                for task in [task for task in self._tasks if task.done()]:
-                    self._tasks.remove(task)
-                    task.result()
-            self._in_work.close()
-            await asyncio.gather(*self._tasks)
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def run_in_order(self) -> AsyncGenerator[FinishedGroup, None]:
-        """Yield the groups in the order of their numbers; those that finish earlier wait."""
-        waiting: dict[int, FinishedGroup] = {}
-        number = 0
-        async with aclosing(self.run()) as results:
-            async for finished in results:
-                for group in finished:
-                    waiting[group.number] = group
-                    self._responses_waiting += _count_responses(group.group)
-                while number in waiting:
-                    group = waiting.pop(number)
-                    self._responses_waiting -= _count_responses(group.group)
-                    yield group
-                    number += 1
-
-    async def _admit_batch(self) -> bool:
-        """Let batches of groups in while there is room; return whether any are in work, or finished."""
-        while self._has_room() and (batch := next(self._batches, None)) is not None:
-            self._responses_in_work += sum(_count_responses(group) for _, group in batch)
-            self._start(partial(self._score, batch))
-            await asyncio.sleep(0)  # the task begins before the next batch is read
-        return self._responses_in_work > 0 or bool(self._finished)
-
-    def _has_room(self) -> bool:
-        most = self._jury._most_in_work
-        with_next = self._responses_in_work + self._size
-        is_next_kept = with_next + self._responses_waiting <= most * (1 + MAX_WAITING)
-        return self._responses_in_work == 0 or (with_next <= most and is_next_kept)
-
-    async def _score(self, batch: Sequence[tuple[int, Group]]) -> None:
-        groups = [group for _, group in batch]
-        outcomes = await self._jury._score_batch(groups, self._sink, self._in_work)
-        for (number, group), outcome in zip(batch, outcomes, strict=True):
-            outcome.add_done_callback(partial(self._finish, number, group))
-
-    def _finish(self, number: int, group: Group, outcome: "asyncio.Future[Outcome]") -> None:
-        self._responses_in_work -= _count_responses(group)
-        if not outcome.cancelled():
-            self._finished.append(FinishedGroup(number, group, outcome.result()))
-        self._news.set()
-
-    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
-        task = start_isolated(work, self._jury.config.langsmith)
-        task.add_done_callback(lambda _: self._news.set())
-        self._tasks.add(task)
-
-
-def _count_responses(group: Group) -> int:
-    return max(1, len(group.responses))  # one without any is in work until it is refused
 
 
 def _load_code(

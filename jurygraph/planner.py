@@ -10,7 +10,7 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.context import RunContext
-from jurygraph.graphs.groups import TASK_HINT, Group, plan_group
+from jurygraph.graphs.groups import TASK_HINT, Group, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_groups
@@ -136,7 +136,7 @@ class Planner(Displayed):
         with redacted_errors():
             self._jury.open()
             context = replace(self._jury.context, first_answers=None).for_batch(1, gateways)
-            groups = [plan_group(group, plan)]
+            groups = [to_planned_group(group, plan)]
             (outcome,) = await start_isolated(
                 lambda: score_groups(groups, context), self._config.langsmith
             )

@@ -18,11 +18,11 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import InputError
+from jurygraph.graphs.group_scheduler import MAX_WAITING
 from jurygraph.jury import (
     IN_WORK_WITHOUT_MODEL,
     LARGEST_BATCH,
     MAX_CONCURRENT_GROUPS,
-    MAX_WAITING,
     SLOW_BATCH,
 )
 from jurygraph.schema import Config, Response, Task, Trace

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import Forecast
     from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
-    from jurygraph.runs.workflows.scoring_job import ScoringJob
     from jurygraph.runs.workflows.stored_work import StoredWork
+    from jurygraph.runs.workflows.task_file_job import TaskFileJob
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
     from jurygraph.sources import Shard, TableColumns
@@ -113,7 +113,7 @@ def _option_words(option: str, value: object) -> Iterator[str]:
 class OpenedJob(NamedTuple):
     """A job with what its folder holds of it, and the totals of that and of what is scored now."""
 
-    job: "ScoringJob"
+    job: "TaskFileJob"
     stored: "StoredWork"
     totals: "RunTotals"
 
@@ -153,8 +153,8 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
     with open_scoring_jury(options, printed) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
-        from jurygraph.runs.workflows.scoring_job import ScoringJob
         from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
+        from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
@@ -179,7 +179,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 task_count, _ = source.file_extent()
                 graphs = f"{source.graphs} of {task_count} tasks take their graph"
                 print_message(f"{graphs} from {options.edges_from}")
-            job = ScoringJob(
+            job = TaskFileJob(
                 folder=options.run,
                 jury=jury,
                 source=source,
@@ -249,9 +249,9 @@ def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast
 
 def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
-    from jurygraph.runs.workflows.planning import JobPlanning
-    from jurygraph.runs.workflows.scoring import JobScoring
-    from jurygraph.runs.workflows.scoring_job import StopSwitch
+    from jurygraph.runs.workflows.planning import JobPlanner
+    from jurygraph.runs.workflows.scoring import JobScorer
+    from jurygraph.runs.workflows.task_file_job import StopSwitch
 
     job, stored, totals = opened
     if stored.is_finished:
@@ -262,13 +262,13 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
         print_message(f"{stored.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+    planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
     planned: PlannedTasks | None = None
     try:
         with progress("planning", stored.tasks_to_plan, "tasks") as report:
             planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
         _print_planned(planned)
-        scoring = JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+        scoring = JobScorer(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
         gateways = job.jury.gateways
         suffix = RequestCounter(gateways).describe if gateways else str
         with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
@@ -318,7 +318,7 @@ def print_plan_notes(notes: "Sequence[PlanNote]") -> None:
         print_message(f"task {quote(task)}{more}: {note}")
 
 
-def _print_interrupted(job: "ScoringJob", is_planned: bool, stored_calls: int) -> None:
+def _print_interrupted(job: "TaskFileJob", is_planned: bool, stored_calls: int) -> None:
     from jurygraph.runs.reports.bill import count_requests
 
     if is_planned:

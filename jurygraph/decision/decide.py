@@ -1,4 +1,4 @@
-"""The deterministic aggregation node: rewards as a pure function of a decision and a group's verdicts.
+"""Rewards, as a pure function of a decision and the verdicts on a group; the node `decide` and stored runs use it.
 
 It uses only + - * / min max on float64, in canonical order. So the same decision and verdicts give the same bits on any
 machine, for any order of unordered inputs, and for any split of the group where no question compares responses.

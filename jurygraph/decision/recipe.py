@@ -172,7 +172,7 @@ def decision_key(
         constraints = [(constraint.id, constraint.kind) for constraint in person.constraints]
         people.append((person.id, tuple(constraints)))
     return (
-        survey.outline.digest,
+        survey.without_texts.digest,
         rubric is None,
         tuple(criteria),
         tuple(edges),
@@ -382,7 +382,7 @@ class _SpecBuilder:
             criterion.id: self._criterion_weight(criterion.id, criterion.weight)
             for criterion in rubric.criteria
         }
-        inputs = self._member_inputs(
+        inputs = self._inputs_by_member(
             evaluator_names, "rubric.if_skipped", weights, settings.if_skipped
         )
         params = {
@@ -399,7 +399,7 @@ class _SpecBuilder:
         difficulty: Mapping[str, Any],
     ) -> ComponentSpec:
         settings = self.config.weights
-        inputs = self._member_inputs(
+        inputs = self._inputs_by_member(
             evaluator_names, "weights.if_skipped", weights, settings.if_skipped
         )
         if settings.layers:
@@ -441,7 +441,7 @@ class _SpecBuilder:
                 positions[member] = found
         return positions
 
-    def _member_inputs(
+    def _inputs_by_member(
         self,
         evaluator_names: Sequence[str],
         where: str,

@@ -22,8 +22,8 @@ from jurygraph.agents.worker_pool import WorkFailed
 from jurygraph.concurrency import is_interrupt
 from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import (
-    DerivationTask,
-    EvaluatorTask,
+    DueDerivation,
+    DueJudgement,
     Stamp,
 )
 from jurygraph.messages import first_validation_error
@@ -41,7 +41,7 @@ from jurygraph.schema import (
 from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.verdict import TIME_LIMIT
 
-Validated = TypeVar("Validated", Verdict, Material)
+VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
 MAX_MESSAGE_LENGTH = 500
 LONGEST_KIND = 100
 MAX_QUOTES_SEARCHED = 100
@@ -68,7 +68,7 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-ReadVerdicts = dict[
+VerdictsByAnswer = dict[
     tuple[int, str, tuple[str, ...], re.Pattern[str] | None], tuple[Verdict, Verdict]
 ]
 """Answers that were read, with their verdicts.
@@ -79,35 +79,43 @@ other one gets its identity.
 """
 
 
-def validate_answer(
-    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor, read: ReadVerdicts
+def to_recorded_verdicts(
+    judgement: DueJudgement,
+    answer: Any,
+    stamp: Stamp,
+    redactor: Redactor,
+    verdicts_by_answer: VerdictsByAnswer,
 ) -> list[RecordedVerdict]:
-    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped.
+    """Return the verdicts of an answer, one for each response that the judgement is about, redacted and stamped.
 
-    A verdict that answers several questions about the same texts is read once; `read` has those read before.
+    A verdict that answers several questions about the same texts is read once, and kept in `verdicts_by_answer`.
     """
-    about = evaluator_task.about
-    texts = tuple(response.text for response in evaluator_task.responses)
+    about = judgement.about
+    texts = tuple(response.text for response in judgement.responses)
     items: Any = [answer] * len(about)
-    if evaluator_task.question.scope == "group":
+    if judgement.question.scope == "group":
         items = catch_errors(partial(_split_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(_read_once(item, text, texts, redactor, read), key)
-        for item, key, text in zip(items, evaluator_task.keys, texts, strict=False)
+        stamp(_read_once(item, text, texts, redactor, verdicts_by_answer), key)
+        for item, key, text in zip(items, judgement.keys, texts, strict=False)
     ]
 
 
 def _read_once(
-    item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts
+    item: Any,
+    text: str,
+    shown: tuple[str, ...],
+    redactor: Redactor,
+    verdicts_by_answer: VerdictsByAnswer,
 ) -> Verdict:
     if type(item) is not Verdict:
         return _read_verdict(item, text, shown, redactor)
     key = id(item), text, shown, redactor.pattern
-    if key not in read:
-        read[key] = item, _read_verdict(item, text, shown, redactor)
-    return read[key][1]
+    if key not in verdicts_by_answer:
+        verdicts_by_answer[key] = item, _read_verdict(item, text, shown, redactor)
+    return verdicts_by_answer[key][1]
 
 
 def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
@@ -120,16 +128,18 @@ def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor
     return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
 
 
-def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
-    """Return a result as material about the task's response, redacted; failed material if it is invalid."""
-    validated = catch_errors(partial(_parse_material, task, result, redactor))
+def validate_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
+    """Return a result as material about the response, redacted; failed material if it is invalid."""
+    validated = catch_errors(partial(_parse_material, due_derivation, result, redactor))
     if isinstance(validated, BaseException):
         call = validated.call if isinstance(validated, Fault) else None
         failure = to_failure(validated, redactor)
         validated = Material(
-            name=task.derivation.gives, status="failed", failure=failure, call=call
+            name=due_derivation.derivation.gives, status="failed", failure=failure, call=call
         )
-    material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
+    material: Material = validated.model_copy(
+        update={"response": due_derivation.response.id, "calls": ()}
+    )
     return material
 
 
@@ -235,27 +245,28 @@ def _parse(
     return _redact(_verify_quotes(checked, text), written, shown, redactor)
 
 
-def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
         type_name = type(result).__name__
-        name = task.derivation.gives
+        name = due_derivation.derivation.gives
         raise _Malformed(
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
     checked, written = _revalidate(result)
-    checked = _redact(
-        _verify_quotes(checked, task.response.text), written, [task.response.text], redactor
-    )
-    if checked.name != task.derivation.gives:
-        raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
+    text = due_derivation.response.text
+    checked = _redact(_verify_quotes(checked, text), written, [text], redactor)
+    if checked.name != due_derivation.derivation.gives:
+        raise _Malformed(
+            f"expected material {due_derivation.derivation.gives!r}, got {checked.name!r}"
+        )
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
         raise _Malformed(f"two variants in material {checked.name!r} have the same id")
     return checked
 
 
-def _revalidate(model: Validated) -> tuple[Validated, bytes]:
+def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     fields = vars(model)
@@ -263,7 +274,7 @@ def _revalidate(model: Validated) -> tuple[Validated, bytes]:
     if fields.keys() != FIELD_NAMES[kind]:
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
-        checked: Validated = kind.model_validate(fields)
+        checked: VerdictOrMaterial = kind.model_validate(fields)
         return checked, kind.__pydantic_serializer__.to_json(checked)
     except ValidationError as error:
         raise _Malformed(first_validation_error(error)) from error
@@ -271,7 +282,9 @@ def _revalidate(model: Validated) -> tuple[Validated, bytes]:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
 
 
-def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Redactor) -> Validated:
+def _redact(
+    item: VerdictOrMaterial, written: bytes, shown: Sequence[str], redactor: Redactor
+) -> VerdictOrMaterial:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
 
     `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
@@ -290,7 +303,7 @@ def _redact(item: Validated, written: bytes, shown: Sequence[str], redactor: Red
         ) from None
 
 
-def _verify_quotes(item: Validated, text: str) -> Validated:
+def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
     checked = []

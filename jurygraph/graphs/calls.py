@@ -17,11 +17,11 @@ from jurygraph.agents.roles import (
     UndeclaredClient,
 )
 from jurygraph.errors import RUN_ENDING
-from jurygraph.graphs.answers import ReadVerdicts, validate_answer, validate_material
+from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.routing import (
-    DerivationTask,
-    EvaluatorTask,
+    DueDerivation,
+    DueJudgement,
     make_stamp,
 )
 from jurygraph.graphs.time_limits import (
@@ -30,7 +30,7 @@ from jurygraph.graphs.time_limits import (
     fresh_context,
     time_limit,
 )
-from jurygraph.graphs.user_calls import Calls, take_all
+from jurygraph.graphs.user_calls import UserCalls, take_all
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -54,21 +54,21 @@ NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Eval
 
 
 @dataclass(frozen=True, slots=True)
-class GroupCalls:
+class GroupUserCalls:
     """The calls that a node makes for one group.
 
     `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
     longest text that it searches.
     """
 
-    calls: Sequence[Calls]
+    calls: Sequence[UserCalls]
     validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
     letters: int
 
-    def start(self, langsmith: bool) -> "StartedCalls":
+    def start(self, langsmith: bool) -> "StartedUserCalls":
         """Start the calls; those of two groups, or of two evaluators, share no context."""
         results = [fresh_context(langsmith).run(calls.start) for calls in self.calls]
-        return StartedCalls(self, results)
+        return StartedUserCalls(self, results)
 
     def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
         """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
@@ -82,10 +82,10 @@ class GroupCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class StartedCalls:
-    """The calls of one group that a node started, and of each what `Calls.start` returned."""
+class StartedUserCalls:
+    """The calls of one group that a node started, and of each what `UserCalls.start` returned."""
 
-    calls: GroupCalls
+    calls: GroupUserCalls
     results: Sequence[Sequence[CallResult]]
 
     @property
@@ -99,47 +99,51 @@ class StartedCalls:
 
 
 def evaluator_calls(
-    evaluator_tasks: Sequence[EvaluatorTask],
+    judgements: Sequence[DueJudgement],
     survey: Survey,
     context: RunContext,
     note_answer: Callable[[ReadAnswer], object],
-) -> GroupCalls:
-    """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
+) -> GroupUserCalls:
+    """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
 
-    The tasks of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
+    The judgements of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
     gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
-    tasks_by_evaluator: dict[tuple[str, str | None], list[EvaluatorTask]] = defaultdict(list)
+    judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
     questions: dict[str, Question] = {}
-    for evaluator_task in evaluator_tasks:
-        question = evaluator_task.question
-        tasks_by_evaluator[question.evaluator, evaluator_task.judge].append(evaluator_task)
+    for judgement in judgements:
+        question = judgement.question
+        judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
         questions[question.id] = question
     inputs = [
-        _make_inputs(name, judge, tasks, survey, context)
-        for (name, judge), tasks in tasks_by_evaluator.items()
+        _make_inputs(name, judge, own_judgements, survey, context)
+        for (name, judge), own_judgements in judgements_by_evaluator.items()
     ]
     stamps = {
         name: make_stamp(question, survey.views[question.view])
         for name, question in questions.items()
     }
     sent_calls = context.calls
-    read: ReadVerdicts = {}
+    verdicts_by_answer: VerdictsByAnswer = {}
 
     def read_answer(
-        task: EvaluatorTask, task_input: EvaluatorInput, answer: Any, redactor: Redactor
+        judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
     ) -> list[RecordedVerdict]:
-        validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
-        call_log = task_input.call_log
-        return [call_log.add_to(verdict, sent_calls, task_input.steps) for verdict in validated]
+        validated = to_recorded_verdicts(
+            judgement, answer, stamps[judgement.question.id], redactor, verdicts_by_answer
+        )
+        call_log = judgement_input.call_log
+        return [
+            call_log.add_to(verdict, sent_calls, judgement_input.steps) for verdict in validated
+        ]
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
-        groups = zip(tasks_by_evaluator.items(), inputs, answers, strict=True)
-        for ((name, _), tasks), task_inputs, task_answers in groups:
+        groups = zip(judgements_by_evaluator.items(), inputs, answers, strict=True)
+        for ((name, _), own_judgements), own_inputs, own_answers in groups:
             first = len(verdicts)
-            for task, task_input, answer in zip(tasks, task_inputs, task_answers, strict=True):
-                verdicts += read_answer(task, task_input, answer, redactor)
+            for item in zip(own_judgements, own_inputs, own_answers, strict=True):
+                verdicts += read_answer(*item, redactor)
             if context.first_answers is not None:
                 context.first_answers.note(name, verdicts[first:])
         return verdicts
@@ -147,98 +151,106 @@ def evaluator_calls(
     if context.listener is not None:
         loop = asyncio.get_running_loop()
 
-        def add_report(task: EvaluatorTask, task_input: EvaluatorInput) -> EvaluatorInput:
+        def add_report(judgement: DueJudgement, judgement_input: EvaluatorInput) -> EvaluatorInput:
             def report(answer: Any) -> None:
-                read_now = partial(read_answer, task, task_input, answer)
+                read_now = partial(read_answer, judgement, judgement_input, answer)
                 loop.call_soon_threadsafe(note_answer, read_now)  # user code may be in a thread
 
-            return replace(task_input, report=report)
+            return replace(judgement_input, report=report)
 
         inputs = [
-            list(map(add_report, tasks, task_inputs))
-            for tasks, task_inputs in zip(tasks_by_evaluator.values(), inputs, strict=True)
+            list(map(add_report, own_judgements, own_inputs))
+            for own_judgements, own_inputs in zip(
+                judgements_by_evaluator.values(), inputs, strict=True
+            )
         ]
     calls = [
-        _calls_of(name, judge, task_inputs, context)
-        for (name, judge), task_inputs in zip(tasks_by_evaluator, inputs, strict=True)
+        _user_calls(name, judge, own_inputs, context)
+        for (name, judge), own_inputs in zip(judgements_by_evaluator, inputs, strict=True)
     ]
-    responses = chain.from_iterable(task.responses for task in evaluator_tasks)
+    responses = chain.from_iterable(judgement.responses for judgement in judgements)
     letters = max((len(response.text) for response in responses), default=0)
-    return GroupCalls(calls, to_verdicts, letters)
+    return GroupUserCalls(calls, to_verdicts, letters)
 
 
 def deriver_calls(
-    derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext
-) -> GroupCalls:
-    """Return the calls for all derivation tasks of a group; they become material, in the order of the tasks."""
-    logs = [CallLog() for _ in derivation_tasks]
+    derivations: Sequence[DueDerivation], survey: Survey, context: RunContext
+) -> GroupUserCalls:
+    """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
+    logs = [CallLog() for _ in derivations]
     calls = [
-        _derivation(task, call_log, survey, context)
-        for task, call_log in zip(derivation_tasks, logs, strict=True)
+        _derivation_calls(derivation, call_log, survey, context)
+        for derivation, call_log in zip(derivations, logs, strict=True)
     ]
 
     def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
         sent_calls = context.calls
         materials = []
-        for task, call_log, (result,) in zip(derivation_tasks, logs, answers, strict=True):
-            material = validate_material(task, result, redactor)
+        for derivation, call_log, (result,) in zip(derivations, logs, answers, strict=True):
+            material = validate_material(derivation, result, redactor)
             materials.append(call_log.add_to(material, sent_calls))
         return materials
 
-    letters = max((len(task.response.text) for task in derivation_tasks), default=0)
-    return GroupCalls(calls, to_material, letters)
+    letters = max((len(derivation.response.text) for derivation in derivations), default=0)
+    return GroupUserCalls(calls, to_material, letters)
 
 
-def _derivation(
-    task: DerivationTask, call_log: CallLog, survey: Survey, context: RunContext
-) -> Calls:
-    deriver = context.derivers[task.derivation.deriver]
+def _derivation_calls(
+    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: RunContext
+) -> UserCalls:
+    deriver = context.derivers[due_derivation.derivation.deriver]
+    view = survey.views[due_derivation.derivation.view]
+    response = due_derivation.response
     limits = _limits(deriver, context)
     if deriver.uses_model and context.config.model == "none":
         failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
-        return Calls(lambda _: failed, [()], limits, runs_inline=True)
+        return UserCalls(lambda _: failed, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
         investigator = _investigator(
             context.deriver_tools.get(deriver.name),
-            survey.views[task.derivation.view],
-            (task.response,),
+            view,
+            (response,),
             context,
         )
         client = context.judge_client and context.judge_client.logging_to(
             call_log, purpose=DERIVE, investigator=investigator
         )
-    deriver_input = DeriverInput(
-        survey.views[task.derivation.view], task.response, task.material, client
-    )
-    return Calls(deriver.derive, [deriver_input], limits)
+    deriver_input = DeriverInput(view, response, due_derivation.material, client)
+    return UserCalls(deriver.derive, [deriver_input], limits)
 
 
 def _make_inputs(
     name: str,
     judge: str | None,
-    evaluator_tasks: Sequence[EvaluatorTask],
+    judgements: Sequence[DueJudgement],
     survey: Survey,
     context: RunContext,
 ) -> list[EvaluatorInput]:
-    """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
+    """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
     judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
     tools = context.evaluator_tools.get(name)
     call_log = CallLog()
     inputs = []
-    for task in evaluator_tasks:
+    for judgement in judgements:
         client: Any = undeclared
-        question = task.question
+        question = judgement.question
         view = survey.views[question.view]
         if uses_model:
             call_log = CallLog()
-            investigator = _investigator(tools, view, task.responses, context)
+            investigator = _investigator(tools, view, judgement.responses, context)
             client = judge_client and judge_client.logging_to(call_log, investigator=investigator)
         inputs.append(
             EvaluatorInput(
-                question, view, task.responses, task.material, task.sample, client, call_log
+                question,
+                view,
+                judgement.responses,
+                judgement.material,
+                judgement.sample,
+                client,
+                call_log,
             )
         )
     return inputs
@@ -270,20 +282,20 @@ def _investigator(
     )
 
 
-def _calls_of(
+def _user_calls(
     name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
-) -> Calls:
+) -> UserCalls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
     if evaluator.uses_model and judge is None and context.config.model == "none":
         failure = NO_MODEL_FAILURE.model_copy(update={"message": evaluator.without_model})
         abstention = Verdict(status="abstained", reason=failure.message, failure=failure)
-        return Calls(lambda _: abstention, inputs, limits, runs_inline=True)
+        return UserCalls(lambda _: abstention, inputs, limits, runs_inline=True)
     if evaluator.batched:
-        return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
+        return UserCalls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
     runs_inline = evaluator.runs_inline and limits.seconds is None
     is_reported = context.listener is not None
-    return Calls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
+    return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
 
 
 def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:

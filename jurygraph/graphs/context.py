@@ -20,7 +20,7 @@ from jurygraph.schema import (
     Decision,
     Lookup,
     RecordedVerdict,
-    SurveyOutline,
+    SurveyWithoutTexts,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class RunContext(Displayed):
     are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
     to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers` stops a
     run whose evaluator is broken; None for a dry run, whose replies mean nothing. The `listener` gets the events. Tasks
-    that differ only in their texts share the `outlines` and `decisions` of their plans.
+    that differ only in their texts share the `surveys_without_texts` and `decisions` of their plans.
     """
 
     config: Config
@@ -100,7 +100,7 @@ class RunContext(Displayed):
         default_factory=FirstAnswers, compare=False, repr=False
     )
     listener: Listener | None = field(default=None, compare=False, repr=False)
-    outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
+    surveys_without_texts: SharedParts[SurveyWithoutTexts] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 
     def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "RunContext":

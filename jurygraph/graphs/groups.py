@@ -27,13 +27,13 @@ class PlannedGroup(NamedTuple):
     reused_results: ReusedResults
 
 
-Outcome = list[Trace] | BaseException
+GroupOutcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def known_outcome(outcome: Outcome) -> "asyncio.Future[Outcome]":
+def known_outcome(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
     """Return the outcome of a group that is not judged, as one that is there already."""
-    future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
     future.set_result(outcome)
     return future
 
@@ -141,7 +141,7 @@ def _group_name(task_id: str, phase: str | None, step: int | None, rank: str | N
     return name if rank is None else f"{name}#{rank}"
 
 
-def plan_group(group: Group, plan: Plan) -> PlannedGroup:
+def to_planned_group(group: Group, plan: Plan) -> PlannedGroup:
     return PlannedGroup(
         plan, group.responses, sort_responses(group.responses), group.reused_results
     )
@@ -150,13 +150,13 @@ def plan_group(group: Group, plan: Plan) -> PlannedGroup:
 GroupLike = Group | tuple[Task, Sequence[Response | str]]
 
 
-def read_groups(argument: str, items: Any) -> Iterator[Group]:
+def to_groups(argument: str, items: Any) -> Iterator[Group]:
     """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
     require_type(argument, items, Iterable, _ITEM_HINT)
-    return (_read_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
+    return (_to_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
 
 
-def _read_group(where: str, item: Any) -> Group:
+def _to_group(where: str, item: Any) -> Group:
     if isinstance(item, Group):
         return item
     require_type(where, item, tuple, _ITEM_HINT)

@@ -12,12 +12,12 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.calls import GroupCalls, ReadAnswer, StartedCalls
+from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer, StartedUserCalls
 from jurygraph.graphs.context import BatchContext, RunContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
-from jurygraph.graphs.groups import Group, Outcome, PlannedGroup, plan_group
+from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_by_code
-from jurygraph.graphs.routing import EvaluatorTask, WaveWork, next_work
+from jurygraph.graphs.routing import DueJudgement, WaveWork, next_work
 from jurygraph.graphs.state import ScoreState
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Material, RecordedVerdict
@@ -39,12 +39,12 @@ class GroupInWork:
     number: int
     group: PlannedGroup
     context: RunContext
-    outcome: "asyncio.Future[Outcome]"
+    outcome: "asyncio.Future[GroupOutcome]"
     report_answered: "Callable[[GroupInWork], None]"
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    started: dict[str, StartedCalls] = field(default_factory=dict)
+    started: dict[str, StartedUserCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
@@ -69,22 +69,22 @@ class GroupInWork:
         self.pending = len(work.branches)
         return work
 
-    def report_questions(self, tasks: Sequence[EvaluatorTask]) -> None:
+    def report_questions(self, judgements: Sequence[DueJudgement]) -> None:
         """Pass the questions on to the listener, if there is one."""
         listener = self.context.listener
         if listener is None:
             return
-        for task in tasks:
-            question = task.question
+        for judgement in judgements:
+            question = judgement.question
             listener(
                 QuestionSent(
                     task_id=self.group.plan.task_id,
                     question=question.id,
                     evaluator=question.evaluator,
-                    responses=task.shown,
-                    sample=task.sample,
-                    judge=task.judge,
-                    turn=task.turn,
+                    responses=judgement.shown,
+                    sample=judgement.sample,
+                    judge=judgement.judge,
+                    turn=judgement.turn,
                 )
             )
 
@@ -102,7 +102,7 @@ class GroupInWork:
                 listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
 
     def note_answer(self, answer: ReadAnswer) -> None:
-        """Tell the listener the verdicts of an answer that came before the wave is over; then `read` gives them all."""
+        """Tell the listener the verdicts of an answer that comes before the wave is over; `add_findings` gives all."""
         if not self.pending:
             return
 
@@ -115,7 +115,7 @@ class GroupInWork:
 
         self.error = self.error or catch_errors(report)
 
-    def start(self, branch: str, calls: GroupCalls) -> None:
+    def start(self, branch: str, calls: GroupUserCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
         self.started[branch] = started = calls.start(self.context.config.langsmith)
         self.pending += len(started.tasks)
@@ -128,7 +128,9 @@ class GroupInWork:
         if not self.pending:
             self.report_answered(self)
 
-    def read(self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor) -> None:
+    def add_findings(
+        self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor
+    ) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
         for branch in sorted(answers):
             calls = self.started.pop(branch).calls
@@ -146,7 +148,7 @@ class UnplannedGroup(NamedTuple):
 
     group: Group
     context: RunContext
-    outcome: "asyncio.Future[Outcome]"
+    outcome: "asyncio.Future[GroupOutcome]"
 
 
 @dataclass(slots=True, eq=False)
@@ -171,19 +173,19 @@ class GroupsInWork:
 
     def add(
         self, groups: Iterable[PlannedGroup], context: BatchContext
-    ) -> "list[asyncio.Future[Outcome]]":
+    ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, each with its context; return the future traces, or the error, of each."""
         loop = asyncio.get_running_loop()
         added = []
         for group, group_context in zip(groups, context.groups, strict=True):
-            outcome: asyncio.Future[Outcome] = loop.create_future()
+            outcome: asyncio.Future[GroupOutcome] = loop.create_future()
             self._enter(group, group_context, outcome)
             added.append(outcome)
         return added
 
-    def add_unplanned(self, group: Group, context: RunContext) -> "asyncio.Future[Outcome]":
+    def add_unplanned(self, group: Group, context: RunContext) -> "asyncio.Future[GroupOutcome]":
         """Let a group in whose task code can plan, before the run begins; return its future traces, or its error."""
-        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
         self._unplanned.append(UnplannedGroup(group, context, outcome))
         return outcome
 
@@ -194,11 +196,11 @@ class GroupsInWork:
             if isinstance(plan, Exception):
                 outcome.set_result(plan)
             else:
-                self._enter(plan_group(group, plan), context, outcome)
+                self._enter(to_planned_group(group, plan), context, outcome)
         self._unplanned.clear()
 
     def _enter(
-        self, group: PlannedGroup, context: RunContext, outcome: "asyncio.Future[Outcome]"
+        self, group: PlannedGroup, context: RunContext, outcome: "asyncio.Future[GroupOutcome]"
     ) -> None:
         entry = GroupInWork(self._count, group, context, outcome, self._note_ready)
         self._groups[self._count] = entry
@@ -257,7 +259,7 @@ class GroupsInWork:
             return Command(goto=END)
         return Command(goto="route")
 
-    def let_out(self, entry: GroupInWork, outcome: Outcome) -> None:
+    def let_out(self, entry: GroupInWork, outcome: GroupOutcome) -> None:
         del self._groups[entry.number]
         entry.outcome.set_result(outcome)
 

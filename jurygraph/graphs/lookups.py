@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
-from jurygraph.graphs.user_calls import Calls
+from jurygraph.graphs.user_calls import UserCalls
 from jurygraph.messages import Problem, did_you_mean, validate
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import stopping_gate
@@ -47,7 +47,7 @@ class ToolOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _ToolRun:
-    """The input of a tool as `Calls` needs it: it has no access to the model."""
+    """The input of a tool as `UserCalls` needs it: it has no access to the model."""
 
     client: None = None
 
@@ -167,7 +167,7 @@ class Toolbox:
     async def _call(self, tool: Tool, run: Any) -> Any:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
         limits = CallLimits(f"tool {tool.name}", tool.timeout, self.threads)
-        calls = Calls(lambda _: run(), [_ToolRun()], limits)
+        calls = UserCalls(lambda _: run(), [_ToolRun()], limits)
         created = fresh_context(self.langsmith).run(calls.start)
         ((result, is_task),) = created
         if is_task:

@@ -27,7 +27,7 @@ from jurygraph.graphs.survey import (
     build_survey,
     configure_questions,
     list_derivations,
-    outline_key,
+    survey_key,
     view_task,
 )
 from jurygraph.graphs.user_calls import call_method
@@ -61,7 +61,7 @@ async def plan_tasks(
     plans: list[Plan | Exception] = []
     for planning, began in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
-        plans.append(plan or _locate_error(planning["error"], began["task"], defaults))
+        plans.append(plan or _as_config_error(planning["error"], began["task"], defaults))
     return plans
 
 
@@ -83,11 +83,11 @@ def plan_by_code(task: Task, context: RunContext) -> Plan | Exception:
             planning = cast(TaskPlanning, {**planning, **_weigh(planning, context)})
         plan: Plan = _question(planning, context)["plan"]
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-        return _locate_error(error, task, context.config.task_defaults)
+        return _as_config_error(error, task, context.config.task_defaults)
     return plan
 
 
-def _locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
+def _as_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
     """Return an error of planning, as a ConfigError with its key if the part is one from `task_defaults`."""
     if not isinstance(error, PlanError) or not error.part:
         return error
@@ -165,10 +165,10 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     task_view = next(view for view in views if view.audience == "task")
     derivations = list_derivations(context.derivers, task_view, context.deriver_tools)
     listed = ask_evaluators(context.evaluators, views)
-    key = outline_key(views, derivations, listed)
-    outline = context.outlines.get(key)
-    if outline is not None:
-        survey = outline.survey(views)
+    key = survey_key(views, derivations, listed)
+    survey_without_texts = context.surveys_without_texts.get(key)
+    if survey_without_texts is not None:
+        survey = survey_without_texts.with_views(views)
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
@@ -176,7 +176,7 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
             listed, context.evaluators, uses, materials, context.evaluator_tools
         )
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
-        context.outlines.keep(key, survey.outline)
+        context.surveys_without_texts.keep(key, survey.without_texts)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)

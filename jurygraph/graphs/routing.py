@@ -1,7 +1,8 @@
 """Routing: the next work of a group, as a pure function of the plan, the group, and the verdicts so far.
 
-A wave of the survey becomes tasks for evaluators and derivers, by branch. Where staged screening (`when`), a
-failed deriver or a group of one excludes a question for a response, a verdict is settled here without a judgement.
+A wave of the survey becomes judgements for evaluators and derivations for derivers, by branch. Where staged screening
+(`when`), a failed deriver or a group of one excludes a question for a response, a verdict is settled here without a
+judgement. Every verdict, settled or answered, gets the identity of its question from `make_stamp`.
 """
 
 from collections import defaultdict
@@ -48,7 +49,7 @@ NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was n
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatorTask:
+class DueJudgement:
     """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about.
 
     `judge` is the name of the model that answers; None for the config's `model`, or for an evaluator without one.
@@ -87,7 +88,7 @@ class _Combination(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DerivationTask:
+class DueDerivation:
     derivation: Derivation
     response: Response
     material: Materials
@@ -116,18 +117,18 @@ NO_REUSED_RESULTS = ReusedResults({}, {})
 
 @dataclass(frozen=True, slots=True)
 class WaveWork:
-    """The work of a wave: evaluator tasks by branch, derivation tasks, and the verdicts and material for which nothing
+    """The work of a wave: judgements by branch, derivations, and the verdicts and material for which nothing
     is called: reused ones, and those that a gate, screening or missing material decides."""
 
-    evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
-    derivation_tasks: list[DerivationTask] = field(default_factory=list)
+    judgements: dict[str, list[DueJudgement]] = field(default_factory=dict)
+    derivations: list[DueDerivation] = field(default_factory=list)
     settled_verdicts: list[RecordedVerdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
     @property
     def branches(self) -> list[str]:
         """Return the nodes that have work."""
-        return (["derive"] if self.derivation_tasks else []) + sorted(self.evaluator_tasks)
+        return (["derive"] if self.derivations else []) + sorted(self.judgements)
 
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
@@ -228,7 +229,7 @@ class _WorkCollector:
                 with_data = self._with_data(response, response, derivation.needs)
                 view = with_data.view("last_reply")
                 material = self._select_material(response, derivation.needs)
-                self.work.derivation_tasks.append(DerivationTask(derivation, view, material))
+                self.work.derivations.append(DueDerivation(derivation, view, material))
                 continue
             self.work.material.append(settled)
             self.material[response.id][derivation.gives] = settled
@@ -253,31 +254,31 @@ class _WorkCollector:
         for (name, turn), verdict in excluded.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
-        unsettled: list[EvaluatorTask] = []
+        unsettled: list[DueJudgement] = []
         for combination in self._list_combinations(question, askable):
             if (combination.about[0], combination.turn) in excluded:
                 continue
             for judge in question.first_judges:
                 unsettled += self._list_samples(question, combination, judge)
-        self._add_tasks(question, unsettled)
+        self._add_judgements(question, unsettled)
 
     def _list_samples(
         self, question: Question, combination: _Combination, judge: str | None
-    ) -> list[EvaluatorTask]:
-        """Return the tasks of one judge about a combination, one for each sample."""
+    ) -> list[DueJudgement]:
+        """Return the judgements of one judge about a combination, one for each sample."""
         samples = range(question.samples)
-        return [self._task(question, combination, sample, judge) for sample in samples]
+        return [self._make_judgement(question, combination, sample, judge) for sample in samples]
 
-    def _add_tasks(self, question: Question, unsettled: Sequence[EvaluatorTask]) -> None:
-        """Add the tasks of a question whose verdicts cannot be reused, and settle the others."""
+    def _add_judgements(self, question: Question, unsettled: Sequence[DueJudgement]) -> None:
+        """Add the judgements of a question whose verdicts cannot be reused, and settle the others."""
         if self.reused_results.verdicts:
             stamp = make_stamp(question, self.survey.views[question.view])
-            unsettled = [task for task in unsettled if not self._reuse_verdicts(task, stamp)]
+            unsettled = [item for item in unsettled if not self._reuse_verdicts(item, stamp)]
         if unsettled:
-            self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
+            self.work.judgements.setdefault(question.branch, []).extend(unsettled)
 
     def add_escalations(self, wave: int) -> None:
-        """Add the tasks of the last judge of the questions before a wave, where the first ones are not enough."""
+        """Add the judgements of the last judge of the questions before a wave, where the first ones are not enough."""
         if not self.survey.escalated:
             return
         verdicts = {
@@ -301,36 +302,36 @@ class _WorkCollector:
         for combination in self._list_combinations(question, askable):
             keys: list[VerdictKey] = []
             for judge in escalation.first:
-                for task in self._list_samples(question, combination, judge):
-                    keys += task.keys
-            last_tasks = self._list_samples(question, combination, escalation.then)
-            has_last = last_tasks[0].keys[0] in verdicts
+                for judgement in self._list_samples(question, combination, judge):
+                    keys += judgement.keys
+            last_judgements = self._list_samples(question, combination, escalation.then)
+            has_last = last_judgements[0].keys[0] in verdicts
             if has_last or not all(key in verdicts for key in keys):
                 continue
             if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
-                unsettled += last_tasks
-        self._add_tasks(question, unsettled)
+                unsettled += last_judgements
+        self._add_judgements(question, unsettled)
 
-    def _task(
+    def _make_judgement(
         self,
         question: Question,
         combination: _Combination,
         sample: int,
         judge: str | None,
-    ) -> EvaluatorTask:
+    ) -> DueJudgement:
         texts, owners, about, turn = combination
         responses = tuple(
             self._with_data(response, owner, question.needs).view(question.shown_part, turn)
             for response, owner in zip(texts, owners, strict=True)
         )
         material = tuple(self._select_material(r, question.needs) for r in owners)
-        return EvaluatorTask(question, responses, material, about, sample, judge, turn)
+        return DueJudgement(question, responses, material, about, sample, judge, turn)
 
-    def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
-        """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
-        question = evaluator_task.question
-        keys = evaluator_task.keys
-        owners = keys[0].responses if question.material == SUBMITTED else evaluator_task.about
+    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "Stamp") -> bool:
+        """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
+        question = judgement.question
+        keys = judgement.keys
+        owners = keys[0].responses if question.material == SUBMITTED else judgement.about
         reused = self.reused_results.verdicts
         if not all(key in reused for key in keys):
             return False

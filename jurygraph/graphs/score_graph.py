@@ -11,6 +11,7 @@ them.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import get_args
 
 from langchain_core.runnables import RunnableConfig
@@ -22,12 +23,12 @@ from langgraph.types import Command
 from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.calls import (
-    GroupCalls,
+    GroupUserCalls,
     deriver_calls,
     evaluator_calls,
 )
 from jurygraph.graphs.context import BatchContext
-from jurygraph.graphs.groups import Outcome, PlannedGroup
+from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
 from jurygraph.graphs.groups_in_work import TURNS_A_RUN, GroupInWork, GroupsInWork
 from jurygraph.graphs.routing import (
     WaveWork,
@@ -42,11 +43,11 @@ from jurygraph.schema import (
 )
 
 ScoreNode = Callable[[ScoreState, Runtime[GroupsInWork]], Awaitable[Command[str]]]
-GroupCallsMaker = Callable[[GroupInWork, WaveWork], GroupCalls | None]
+GroupUserCallsMaker = Callable[[GroupInWork, WaveWork], GroupUserCalls | None]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
-async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[Outcome]:
+async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[GroupOutcome]:
     """Return the traces of each group, in the order in which its responses were submitted, or its error."""
     in_work = GroupsInWork()
     outcomes = in_work.add(groups, context)
@@ -70,7 +71,10 @@ async def run_machine(groups: GroupsInWork) -> None:
 
 
 async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
-    """Make the plans that are missing, and then route the groups, because another step costs as much as a question."""
+    """Plan a group that came without a plan, and route all; the tasks of a file are planned before they come here.
+
+    It does both, because another step costs as much as a question.
+    """
     runtime.context.plan_by_code()
     return await _take_turn(runtime.context, state["turn"])
 
@@ -101,24 +105,31 @@ async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
     branches = sorted({branch for entry_work in work.values() for branch in entry_work.branches})
     are_inline = all(_asks_inline_code(groups[number], work[number]) for number in work)
     if work and not complete and are_inline:
-        # it has answered when it is started, and a step for the branch is a tenth of one `ascore`
-        for branch in branches:
-            _start_calls(branch, groups, work)
-        groups.begin_step(1)
-        state = ScoreState(turn=turn + 1)
-        command = groups.go_on(state)
-        return Command(goto=command.goto, update={**state, **(command.update or {})})
+        return _start_inline_calls(branches, groups, work, turn)
     nodes = [*branches, *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
     update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
 
 
+def _start_inline_calls(
+    branches: Sequence[str], groups: GroupsInWork, work: Mapping[int, WaveWork], turn: int
+) -> Command[str]:
+    """Start calls of inline code, which has answered then: a step for its branch would be a tenth of one `ascore`."""
+    for branch in branches:
+        _start_calls(branch, groups, work)
+    groups.begin_step(1)
+    state = ScoreState(turn=turn + 1)
+    command = groups.go_on(state)
+    return Command(goto=command.goto, update={**state, **(command.update or {})})
+
+
 def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
     """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
-    names = {task.question.evaluator for tasks in work.evaluator_tasks.values() for task in tasks}
+    judgements = chain.from_iterable(work.judgements.values())
+    names = {judgement.question.evaluator for judgement in judgements}
     are_inline = all(entry.context.evaluators[name].runs_inline for name in names)
-    return are_inline and not work.derivation_tasks
+    return are_inline and not work.derivations
 
 
 async def _read_answers(entries: Sequence[GroupInWork]) -> None:
@@ -138,39 +149,42 @@ async def _read_answers(entries: Sequence[GroupInWork]) -> None:
     def read_all() -> None:
         redactor = context.redactor
         for entry, entry_answers in zip(answered, answers, strict=True):
-            entry.read(entry_answers, redactor)
+            entry.add_findings(entry_answers, redactor)
 
     letters = (calls.calls.letters for entry in answered for calls in entry.started.values())
     isolated = partial(fresh_context(context.config.langsmith).run, read_all)
     await search_off_loop(isolated, max(letters))
 
 
-def _derivations_of(entry: GroupInWork, work: WaveWork) -> GroupCalls | None:
-    tasks = work.derivation_tasks
-    return deriver_calls(tasks, entry.group.plan.survey, entry.context) if tasks else None
+def _make_deriver_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+    derivations = work.derivations
+    if not derivations:
+        return None
+    return deriver_calls(derivations, entry.group.plan.survey, entry.context)
 
 
-def _questions_of(branch: str) -> GroupCallsMaker:
-    def make_calls(entry: GroupInWork, work: WaveWork) -> GroupCalls | None:
-        tasks = work.evaluator_tasks.get(branch)
-        if not tasks:
+def _evaluator_calls_maker(branch: str) -> GroupUserCallsMaker:
+    def make_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+        judgements = work.judgements.get(branch)
+        if not judgements:
             return None
-        entry.report_questions(tasks)
-        return evaluator_calls(tasks, entry.group.plan.survey, entry.context, entry.note_answer)
+        entry.report_questions(judgements)
+        survey = entry.group.plan.survey
+        return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
 
     return make_calls
 
 
-_CALLS_OF: Mapping[str, GroupCallsMaker] = {
-    "derive": _derivations_of,
-    **{branch: _questions_of(branch) for branch in BRANCHES},
+_CALLS_MAKERS: Mapping[str, GroupUserCallsMaker] = {
+    "derive": _make_deriver_calls,
+    **{branch: _evaluator_calls_maker(branch) for branch in BRANCHES},
 }
 
 
 def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        calls = _CALLS_OF[branch](groups[number], group_work)
+        calls = _CALLS_MAKERS[branch](groups[number], group_work)
         if calls is not None:
             groups[number].start(branch, calls)
 
@@ -227,7 +241,7 @@ def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreSta
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)
     graph.add_edge(START, "plan")
-    for branch in _CALLS_OF:
+    for branch in _CALLS_MAKERS:
         node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide, destinations=("route", END))

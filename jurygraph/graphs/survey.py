@@ -303,10 +303,10 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
     return question
 
 
-def outline_key(
+def survey_key(
     views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]
 ) -> Hashable:
-    """Return what the outline of a survey is made from besides the config: equal keys give equal outlines.
+    """Return what a survey without texts is made from besides the config: equal keys give equal ones.
 
     The parts are compared as JSON, because 1 and 1.0 are equal and have different digests.
     """

@@ -28,7 +28,7 @@ def call_method(component: Evaluator | Deriver, method: Callable[..., T], *argum
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class UserCalls:
     """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
     a deriver for one response.
 

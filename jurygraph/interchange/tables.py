@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from jurygraph.runs.tables import ExportTable, to_text
+from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
 
 

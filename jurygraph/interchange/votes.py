@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jurygraph.errors import InputError
+from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import Vote
 
@@ -19,7 +19,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
     has_votes = False
     unnamed: list[RecordedVerdict] = []
     for trace in run.traces():
-        for verdict in own_verdicts(trace, superseded=True):
+        for verdict in verdicts_about_response(trace, superseded=True):
             is_of_response = verdict.responses == (trace.response_id,)
             is_vote = verdict.status in ("ok", "abstained") and not verdict.is_worst_case
             if not is_of_response or not is_vote:

@@ -21,10 +21,10 @@ from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import escape_lines
-from jurygraph.runs.outline import read_groups
+from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import ExportTable, to_text
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.views.trace import describe_loss
 
 MAX_ROWS = 1_048_576
@@ -71,7 +71,7 @@ def read_agents(run: Run) -> SheetRows:
     """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
     rewards: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     responses = Counter[str]()
-    for group in read_groups(run):
+    for group in read_stored_groups(run):
         unit = unit_of(run, group.record.key)
         for trace in group.traces:
             agent = trace.agent or "(no agent)"
@@ -91,7 +91,7 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
     """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
     for trace in run.traces():
-        questions = run.survey_outline_of(trace.task_id).questions
+        questions = run.survey_without_texts_of(trace.task_id).questions
         explanation = Explanation(trace, run.decision_of(trace.task_id), questions)
         reward = trace.reward
         loss = describe_loss(explanation)

@@ -16,10 +16,10 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl, write_bundle
 from jurygraph.interchange.votes import export_votes
-from jurygraph.runs.outline import read_groups
+from jurygraph.runs.export_table import TableName
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import TableOptions, read_table
-from jurygraph.runs.tables import TableName
+from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.table_reader import TableOptions, read_table
 
 ExportContent = Iterable[bytes] | Callable[[Path], None]
 """Lines, or what writes a file."""
@@ -70,7 +70,7 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     from jurygraph.aggregation import advantages  # lazily: it loads NumPy
 
     found: dict[str, float | None] = {}
-    for group in read_groups(run):
+    for group in read_stored_groups(run):
         values = [nan if trace.value is None else trace.value for trace in group.traces]
         for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
             found[trace.response_id] = None if trace.value is None else advantage

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Call, CallUse, Lookup, Material, RecordedVerdict, SurveyOutline, Trace
+from jurygraph.schema import (
+    Call,
+    CallUse,
+    Lookup,
+    Material,
+    RecordedVerdict,
+    SurveyWithoutTexts,
+    Trace,
+)
 
 
 class RecordedLookup(NamedTuple):
@@ -71,7 +79,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     lookups = _read_lookups(run.source, trace, verdicts, last)
     calls: dict[str, RecordedCall] = {}
     before: Sequence[Any] = ()
-    for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
+    for use in _named_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
         call = by_id.get(use.id)
         if call is not None and use.id not in calls:
             request, reply = map(_parse, _find_texts(run.source, "call", call.id, last))
@@ -103,25 +111,25 @@ def _read_lookups(
 
 
 def _named_uses(
-    outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
+    survey: SurveyWithoutTexts, trace: Trace, verdicts: Sequence[RecordedVerdict]
 ) -> Iterator[CallUse]:
     """Yield the calls that the material of the verdicts' questions and the verdicts name, with their purposes."""
     # Imported lazily: it loads the judging, which no other reader needs.
     from jurygraph.graphs.routing import required_material
 
-    needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
+    needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
     judged_questions = {verdict.question for verdict in verdicts}
     names: list[str] = []
-    for question in outline.questions:
+    for question in survey.questions:
         if question.id in judged_questions:
             names += required_material(question)
     for name in names:  # the list grows by what each material is made from
         for need in needs.get(name, ()):
             if need not in names:
                 names.append(need)
-    uses_by_material = {material.name: material.calls for material in trace.material}
+    calls_by_material = {material.name: material.calls for material in trace.material}
     for name in reversed(names):
-        yield from uses_by_material.get(name, ())
+        yield from calls_by_material.get(name, ())
     for verdict in verdicts:
         yield from verdict.named_calls
 

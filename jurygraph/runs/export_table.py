@@ -106,7 +106,7 @@ def import_library(name: Literal["pandas", "pyarrow", "openpyxl"]) -> Any:
         raise InputError(f"this needs {name}: pip install 'jurygraph[{extra}]'") from None
 
 
-def own_verdicts(trace: Trace, superseded: bool = False) -> Iterator[RecordedVerdict]:
+def verdicts_about_response(trace: Trace, superseded: bool = False) -> Iterator[RecordedVerdict]:
     """Yield the verdicts about a trace's response, without those about the other response of a pair that it shares.
 
     Those that another judge's superseded are left out, unless `superseded` is true.

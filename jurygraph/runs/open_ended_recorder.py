@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.groups import Group, Outcome, known_outcome
+from jurygraph.graphs.groups import Group, GroupOutcome, known_outcome
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
 from jurygraph.runs.run import WAS_ERASED, ScoredResponse, is_reusable, response_changes
-from jurygraph.runs.store.ledger import Draft, Record
+from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.schema.verdict import VerdictKey
@@ -49,7 +49,7 @@ class BegunGroup(NamedTuple):
     is_again: bool = False
 
 
-class GroupRecorder:
+class OpenEndedRecorder:
     """The open-ended run of a jury. Groups may be scored in several threads and event loops.
 
         with jury.record("run") as recorder:
@@ -88,15 +88,15 @@ class GroupRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.calls
 
-    def begin(self, groups: Sequence[Group]) -> list[BegunGroup | Outcome]:
+    def begin(self, groups: Sequence[Group]) -> list[BegunGroup | GroupOutcome]:
         """Return each group under its name, its stored traces, or the error because of which it cannot begin."""
         return [catch_errors(partial(self._begin, group)) for group in groups]
 
     def finish_each(
         self,
-        begun: Sequence[BegunGroup | Outcome],
-        outcomes: "Sequence[asyncio.Future[Outcome]]",
-    ) -> "list[asyncio.Future[Outcome]]":
+        begun: Sequence[BegunGroup | GroupOutcome],
+        outcomes: "Sequence[asyncio.Future[GroupOutcome]]",
+    ) -> "list[asyncio.Future[GroupOutcome]]":
         """Return the outcomes of all groups; that of a begun one, which is in `outcomes`, comes once it is durable."""
         remaining = iter(outcomes)
         return [
@@ -106,7 +106,7 @@ class GroupRecorder:
             for item in begun
         ]
 
-    async def _finish(self, begun: BegunGroup, outcome: Awaitable[Outcome]) -> Outcome:
+    async def _finish(self, begun: BegunGroup, outcome: Awaitable[GroupOutcome]) -> GroupOutcome:
         """Return the outcome of a group when its traces are durable, or the error that prevents that."""
         try:
             traces = await outcome
@@ -154,7 +154,7 @@ class GroupRecorder:
                 self.end([begun])
         return opened
 
-    def end(self, begun: Iterable[BegunGroup | Outcome]) -> None:
+    def end(self, begun: Iterable[BegunGroup | GroupOutcome]) -> None:
         """Free the names of groups that are no longer scored."""
         with self._guard:
             for item in begun:
@@ -213,7 +213,7 @@ class GroupRecorder:
             self._tasks.add(begun.name.task)
             self._stored_steps[begun.name.task, begun.name.phase].add(begun.name.step)
 
-    def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[Draft]:
+    def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[RecordDraft]:
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
         task = begun.group.task

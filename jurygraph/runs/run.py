@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from jurygraph.display import Displayed, draw_as_pages_do, format_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
-from jurygraph.runs.run_tables import TableOptions, read_table
+from jurygraph.runs.export_table import (
+    StoredVerdict,
+    TableName,
+    import_library,
+    mean_scores,
+    verdicts_about_response,
+)
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, Origin, differences, read_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
@@ -34,13 +40,7 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.runs.tables import (
-    StoredVerdict,
-    TableName,
-    import_library,
-    mean_scores,
-    own_verdicts,
-)
+from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.schema import (
     Call,
     Config,
@@ -49,7 +49,7 @@ from jurygraph.schema import (
     Plan,
     RecordedVerdict,
     Response,
-    SurveyOutline,
+    SurveyWithoutTexts,
     Task,
     Trace,
     Verdict,
@@ -126,8 +126,8 @@ class Run(Displayed):
         self.folder = folder
         self.ledger = ledger
         self.header = header
-        self.survey_outline = lru_cache(maxsize=1024)(
-            partial(_read_model, ledger, "survey", SurveyOutline)
+        self.survey_without_texts = lru_cache(maxsize=1024)(
+            partial(_read_model, ledger, "survey", SurveyWithoutTexts)
         )
         self.decision = lru_cache(maxsize=1024)(partial(_read_model, ledger, "decision", Decision))
 
@@ -189,7 +189,7 @@ class Run(Displayed):
 
     def close(self) -> None:
         """Close the run's file; may be called more than once."""
-        self.survey_outline.cache_clear()
+        self.survey_without_texts.cache_clear()
         self.decision.cache_clear()
         if "base" in vars(self) and self.base is not None:
             self.base.close()
@@ -373,7 +373,7 @@ class Run(Displayed):
         task = self.task(task_id)
         return ERASED if task is None else shorten(" ".join(chat_text(task.query).split()))
 
-    def planned_task(self, task_id: str) -> Task | None:
+    def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
         if content is None:
@@ -401,7 +401,7 @@ class Run(Displayed):
             else Task.model_validate(content["task"])
         )
         task_digest = task.content_digest
-        survey = self.source.survey_outline(names["survey"]).survey(read_views(content))
+        survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
         has_base = self.base is not None
         decision = self.decision_of(task_id) if has_base else self.decision(names["decision"])
         plan = Plan(
@@ -420,8 +420,8 @@ class Run(Displayed):
         for record in self.ledger.records("task"):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
-    def survey_outline_of(self, task_id: str) -> SurveyOutline:
-        return self.source.survey_outline(
+    def survey_without_texts_of(self, task_id: str) -> SurveyWithoutTexts:
+        return self.source.survey_without_texts(
             self._task_record(self.source.ledger, task_id).content["survey"]
         )
 
@@ -437,12 +437,12 @@ class Run(Displayed):
         seat_of: Callable[[RecordedVerdict], object] = attrgetter("about"),
         superseded: bool = False,
     ) -> Iterable[RecordedVerdict]:
-        """Return the verdicts of `own_verdicts`; those on turns become one with the value that the reward counts.
+        """Return `verdicts_about_response`; those on turns become one with the value that the reward counts.
 
         There is one for each value of `seat_of`, such as the judge.
         """
-        verdicts = own_verdicts(trace, superseded)
-        questions = self.survey_outline_of(trace.task_id).questions
+        verdicts = verdicts_about_response(trace, superseded)
+        questions = self.survey_without_texts_of(trace.task_id).questions
         if not any(question.scope == "turn" for question in questions):
             return verdicts
         from jurygraph.decision.turns import fold_turns  # lazily: it loads NumPy
@@ -458,7 +458,7 @@ class Run(Displayed):
         from jurygraph.explanation.predictions import predicted_scores  # lazily: it loads NumPy
         from jurygraph.explanation.terms import ExplainedTrace
 
-        questions = self.survey_outline_of(trace.task_id).questions
+        questions = self.survey_without_texts_of(trace.task_id).questions
         explained = ExplainedTrace(trace, self.decision_of(trace.task_id), questions)
         found = {made.verdict.question: made.value for made in predicted_scores(explained)}
         return {question: value for question, value in found.items() if value is not None}
@@ -466,7 +466,7 @@ class Run(Displayed):
     def reviewer_questions(self) -> list[str]:
         """Return the names of the questions about what a reviewer would give, in the order of the surveys."""
         found: dict[str, None] = {}
-        for survey in map(self.source.survey_outline, self.source.ledger.keys("survey")):
+        for survey in map(self.source.survey_without_texts, self.source.ledger.keys("survey")):
             for question in survey.questions:
                 if survey.members[int(question.view)][0] == "reviewer":
                     found[question.id] = None
@@ -494,7 +494,7 @@ class Run(Displayed):
 
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
-        surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
+        surveys = map(self.source.survey_without_texts, self.source.ledger.keys("survey"))
         questions = chain.from_iterable(survey.questions for survey in surveys)
         return list(dict.fromkeys(q.id for q in questions if q.scope != "pair"))
 
@@ -534,7 +534,7 @@ class Run(Displayed):
     def verdicts(self) -> Iterator[StoredVerdict]:
         """Yield every verdict once, in the order of the tasks; one about a pair comes with its first response."""
         for trace, response, task in self.responses_with_tasks():
-            for verdict in own_verdicts(trace):
+            for verdict in verdicts_about_response(trace):
                 yield StoredVerdict(verdict, trace, response, task)
 
     def responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
@@ -634,7 +634,7 @@ class Run(Displayed):
         return Explanation(
             trace,
             self.decision_of(trace.task_id),
-            self.survey_outline_of(trace.task_id).questions,
+            self.survey_without_texts_of(trace.task_id).questions,
             group=lambda: [scored.trace for scored in self.group_with(response_id)],
             combiners=self.load_combiners,
         )
@@ -704,18 +704,18 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     (_, group_body), *stored = records
     task_id = group.key
     task_content = run.task_content(task_id)
-    outline = run.survey_outline_of(task_id)
+    survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
     shared_lists = read_shared_lists(group_body)
     verdicts: list[RecordedVerdict] = []
     for record, body in stored:
         verdicts += [
-            unpack_verdict(verdict, record.key, outline, texts[record.seq], shared_lists)
+            unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_lists)
             for verdict in body["verdicts"]
         ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
     response_ids = [record.key for record, _ in stored]
-    by_response = group_verdicts_by_response(outline.questions, response_ids, verdicts)
+    by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
     plan_digest = ERASED
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest

@@ -13,11 +13,11 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Record, reading, record_label
 from jurygraph.runs.store.packing import Body, read_shared_lists, skipped_questions, unpack_verdict
-from jurygraph.schema import Decision, RecordedVerdict, SurveyOutline
+from jurygraph.schema import Decision, RecordedVerdict, SurveyWithoutTexts
 from jurygraph.schema.verdict import RESPONSE_GATES
 
 
-class TraceOutline(NamedTuple):
+class TraceWithoutTexts(NamedTuple):
     """A trace as it is stored, without its texts.
 
     `value` is the reward, None where it failed; `coverage` is the judged share of the weight, in [0, 1]. `record` and
@@ -65,22 +65,22 @@ class StoredGroup(NamedTuple):
     body: Body
     survey: str
     decision: str
-    traces: Sequence[TraceOutline]
+    traces: Sequence[TraceWithoutTexts]
 
-    def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
+    def verdicts(self, survey: SurveyWithoutTexts) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts. Raises `TraceMismatch` if one cannot be read."""
         with reading(f"{record_label(self.record)} and those of its traces"):
             shared_lists = read_shared_lists(self.body)
             verdicts: list[RecordedVerdict] = []
             for trace in self.traces:
                 verdicts += [
-                    unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
+                    unpack_verdict(verdict, trace.response_id, survey, {}, shared_lists)
                     for verdict in trace.body["verdicts"]
                 ]
             return verdicts
 
 
-def read_groups(run: Run) -> Iterator[StoredGroup]:
+def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
     """Yield every group of a run, in the order of the tasks; texts are not read.
 
     The links of all records are checked first. Raises `TraceMismatch` where a record does not follow the one before it,
@@ -117,7 +117,7 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
-def read_groups_after(run: Run, after: int, up_to: int) -> Iterator[StoredGroup]:
+def read_stored_groups_after(run: Run, after: int, up_to: int) -> Iterator[StoredGroup]:
     """Yield the groups whose records have numbers above `after` and up to `up_to`, as they were stored.
 
     For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
@@ -140,14 +140,14 @@ def _build_group(
     survey, decision = plan
     names = [spec.name for spec in run.decision(decision).specs]
     members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
-    traces = [_build_outline(run, member, own_records, names) for member in members]
+    traces = [_build_trace(run, member, own_records, names) for member in members]
     return StoredGroup(record, body, survey, decision, traces)
 
 
 def group_verdicts(run: Run, group: StoredGroup, decision: Decision) -> GroupVerdicts:
-    outline = run.source.survey_outline(group.survey)
+    survey = run.source.survey_without_texts(group.survey)
     names = [trace.response_id for trace in group.traces]
-    return GroupVerdicts(decision, outline.questions, names, group.verdicts(outline))
+    return GroupVerdicts(decision, survey.questions, names, group.verdicts(survey))
 
 
 def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]]:
@@ -156,7 +156,7 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
     Tasks with the same questions and weights have one plan, or one for each set of questions that did not apply.
     """
     limits: dict[tuple[object, ...], tuple[float, float]] = {}
-    for group in read_groups(run):
+    for group in read_stored_groups(run):
         skipped = frozenset(skipped_questions(trace.body) for trace in group.traces)
         plan = group.survey, group.decision, skipped
         if plan not in limits:
@@ -166,9 +166,9 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
     return list(limits.values())
 
 
-def _build_outline(
+def _build_trace(
     run: Run, record: Record, own_records: Iterator[Record] | None, names: Sequence[str]
-) -> TraceOutline:
+) -> TraceWithoutTexts:
     own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
         raise TraceMismatch(
@@ -177,7 +177,7 @@ def _build_outline(
     body = _read_body(run, record)
     own_body = body if own_records is None else _read_body(run, own_record)
     reward = own_body["reward"]
-    return TraceOutline(
+    return TraceWithoutTexts(
         response_id=record.key,
         agent=body.get("agent"),
         value=reward["value"],

@@ -7,7 +7,13 @@ from typing import Protocol, get_args
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value
-from jurygraph.runs.tables import ColumnType, ExportRow, ExportTable, TableName, own_verdicts
+from jurygraph.runs.export_table import (
+    ColumnType,
+    ExportRow,
+    ExportTable,
+    TableName,
+    verdicts_about_response,
+)
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
@@ -145,7 +151,8 @@ def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
         unused.add("turn")
     columns = _typed(*(field for field in _VERDICT if field not in unused))
     return columns, lambda trace: (
-        _verdict_row(verdict, columns) for verdict in own_verdicts(trace, superseded=True)
+        _verdict_row(verdict, columns)
+        for verdict in verdicts_about_response(trace, superseded=True)
     )
 
 
@@ -170,7 +177,7 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
 def question_reasons(trace: Trace) -> dict[str, str]:
     """Return the reasons of each question's verdicts on a trace's response, each different one once, a line each."""
     reasons: dict[str, dict[str, None]] = {}
-    for verdict in own_verdicts(trace):
+    for verdict in verdicts_about_response(trace):
         if verdict.reason and (not verdict.responses or trace.response_id in verdict.responses):
             reasons.setdefault(verdict.question, {})[verdict.reason] = None
     return {question: "\n".join(texts) for question, texts in reasons.items()}

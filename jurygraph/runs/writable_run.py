@@ -18,13 +18,13 @@ from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
-from jurygraph.runs.store.ledger import Draft, Ledger, Writer
+from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
 from jurygraph.runs.store.packing import (
     Body,
     number_shared_lists,
     pack_reward,
+    pack_task,
     pack_trace,
-    task_text,
 )
 from jurygraph.schema import Call, Lookup, Plan, Response, Task, Trace
 from jurygraph.sources.files import close_on_error
@@ -88,7 +88,9 @@ class CallStore:
         if self._writer is not None:
             body = {"lookup": stored.lookup.model_dump(mode="json")}
             texts = [stored.arguments.encode(), stored.result.encode()]
-            await self._writer.append_durably([Draft("lookup", stored.lookup.id, body, texts)])
+            await self._writer.append_durably(
+                [RecordDraft("lookup", stored.lookup.id, body, texts)]
+            )
 
     @cached_property
     def _keys(self) -> list[set[int]]:
@@ -100,10 +102,10 @@ _LOOKUP_TEXTS = 2
 """The texts of a call of a tool: its arguments, and its result."""
 
 
-def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
+def _draft(request: Request, call: Call, *reply: Reply) -> RecordDraft:
     texts = [encode_json(request.to_dict())]
     texts += [part.model_dump_json().encode() for part in reply]
-    return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
+    return RecordDraft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
 class _Transaction:
@@ -112,10 +114,10 @@ class _Transaction:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def append(self, drafts: Sequence[Draft]) -> None:
+    def append(self, drafts: Sequence[RecordDraft]) -> None:
         self._ledger.append(*drafts)
 
-    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+    async def append_durably(self, drafts: Sequence[RecordDraft]) -> None:
         self.append(drafts)
 
 
@@ -149,7 +151,9 @@ class PlanningCalls(CallStore):
             record = self._file_ledger.require("call", key)
             body = {"call": record.content["call"]}
             texts = self._file_ledger.stored_texts(record.seq, record.seq)
-            self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
+            self._run.ledger.append(
+                RecordDraft("call", key, body, [text.content for text in texts])
+            )
             self._keys[0].add(hash(key))
         return call
 
@@ -262,23 +266,23 @@ class WritableRun(Run):
         """Remove the run when it is closed: it has no result and no call that is of use."""
         self._is_discarded = True
 
-    def plan_drafts(self, task: Task, plan: Plan, number: int | None = None) -> list[Draft]:
+    def plan_drafts(self, task: Task, plan: Plan, number: int | None = None) -> list[RecordDraft]:
         """Return the record of a task's plan, after those of its survey and decision unless these are stored.
 
         `number` is that of the task in the whole file, which a shard stores.
         """
-        drafts: list[Draft] = []
+        drafts: list[RecordDraft] = []
         body: Body = {}
-        for kind, part in (("survey", plan.survey.outline), ("decision", plan.decision)):
+        for kind, part in (("survey", plan.survey.without_texts), ("decision", plan.decision)):
             body[kind] = part.digest
             if part.digest not in self._parts and self.ledger.find(kind, part.digest) is None:
-                drafts.append(Draft(kind, part.digest, part.model_dump(mode="json")))
+                drafts.append(RecordDraft(kind, part.digest, part.model_dump(mode="json")))
             self._parts.add(part.digest)
         if number is not None:
             body["number"] = number
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
-        return [*drafts, Draft("task", task.id, body, [task_text(task, plan)])]
+        return [*drafts, RecordDraft("task", task.id, body, [pack_task(task, plan)])]
 
     def group_drafts(
         self,
@@ -286,7 +290,7 @@ class WritableRun(Run):
         traces: Sequence[Trace],
         responses: Sequence[Response],
         naming: Mapping[str, Any] = MappingProxyType({}),
-    ) -> list[Draft]:
+    ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 
         `naming` is what an open-ended run stores with it: `step`, `phase`, and `again` if it replaces one of that name.
@@ -295,18 +299,18 @@ class WritableRun(Run):
         from jurygraph.decision.decide import RewardRow
 
         response_by_id = {response.id: response for response in responses}
-        outline = plan.survey.outline
+        survey = plan.survey.without_texts
         shared_lists = number_shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics, **naming}
         if shared_lists:
             group["shown"] = list(shared_lists)
-        drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
+        drafts = [RecordDraft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(RewardRow.from_reward(trace.reward))
             body, texts = pack_trace(
-                trace, response_by_id[trace.response_id], outline, reward, number, shared_lists
+                trace, response_by_id[trace.response_id], survey, reward, number, shared_lists
             )
-            drafts.append(Draft("trace", trace.response_id, body, texts))
+            drafts.append(RecordDraft("trace", trace.response_id, body, texts))
         return drafts
 
 
@@ -345,5 +349,5 @@ def close_run(folder: Path) -> ClosedRun:
 def append_close_record(run: Run) -> None:
     """Append the closing record of a run: its number of traces, and the head before this record."""
     body = {"traces": run.ledger.count_records("trace"), "head": run.ledger.head.hex()}
-    run.ledger.append(Draft("close", "", body))
+    run.ledger.append(RecordDraft("close", "", body))
     run.ledger.commit()

@@ -41,7 +41,7 @@ from jurygraph.schema.plan import RepetitionControl as RepetitionControl
 from jurygraph.schema.plan import Scope as Scope
 from jurygraph.schema.plan import SkippedRule as SkippedRule
 from jurygraph.schema.plan import Survey as Survey
-from jurygraph.schema.plan import SurveyOutline as SurveyOutline
+from jurygraph.schema.plan import SurveyWithoutTexts as SurveyWithoutTexts
 from jurygraph.schema.plan import Wave as Wave
 from jurygraph.schema.task import Action as Action
 from jurygraph.schema.task import Annotation as Annotation

@@ -355,7 +355,7 @@ class FrozenModel(Displayed, BaseModel):
             object.__setattr__(copied, "__pydantic_fields_set__", fields_set)
             object.__setattr__(copied, "__pydantic_extra__", None)
             object.__setattr__(copied, "__pydantic_private__", None)
-        for name in ("digest", "content_digest", "constant", "outline", "_views"):
+        for name in ("digest", "content_digest", "constant", "without_texts", "_views"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -192,13 +192,13 @@ class Survey(FrozenModel):
         return tuple(question for question in self.questions if question.escalate is not None)
 
     @cached_property
-    def outline(self) -> "SurveyOutline":
-        """The survey without its texts. Surveys that were made from one outline share it."""
-        return SurveyOutline.of(self)
+    def without_texts(self) -> "SurveyWithoutTexts":
+        """Surveys of tasks that differ in their texts alone share it."""
+        return SurveyWithoutTexts.of(self)
 
 
-class SurveyOutline(FrozenModel):
-    """A survey without its texts: views are referenced by their places, so that many tasks can share one outline."""
+class SurveyWithoutTexts(FrozenModel):
+    """A survey without its texts: views are referenced by their places, so that many tasks can share one."""
 
     members: tuple[tuple[Audience, str | None], ...]
     derivations: tuple[Derivation, ...]
@@ -234,7 +234,7 @@ class SurveyOutline(FrozenModel):
             identities[question.id] = (index, question_identity(question, audience, member))
         return identities
 
-    def survey(self, views: Sequence[TaskView]) -> Survey:
+    def with_views(self, views: Sequence[TaskView]) -> Survey:
         digests = [view.digest for view in views]
         derivations = [
             derivation.model_copy(update={"view": digests[int(derivation.view)]})
@@ -251,7 +251,9 @@ class SurveyOutline(FrozenModel):
             waves=self.waves,
             gates=self.gates,
         )
-        vars(survey)["outline"] = self  # what the cached property would make again, with its digest
+        vars(survey)["without_texts"] = (
+            self  # what the cached property would make again, with its digest
+        )
         return survey
 
 

@@ -34,12 +34,12 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
-from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.reports.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
 from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
 
@@ -116,8 +116,8 @@ class ComparedResponse(NamedTuple):
 
 def read_responses(run: Run) -> Iterator[ComparedResponse]:
     """Yield the scored responses of a stored run, in the order of the tasks."""
-    for group in read_groups(run):
-        verdicts = group.verdicts(run.source.survey_outline(group.survey))
+    for group in read_stored_groups(run):
+        verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
         yield from compared_responses(group, verdicts, group_of(run, group.record.key))
 
 

@@ -263,7 +263,7 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
 
 def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     """Return the rubric's component and the rubric, or the reason why the task is left out."""
-    task = run.planned_task(task_id)
+    task = run.task_with_planning_results(task_id)
     if task is None:
         return "tasks that were erased"
     no_rubric = "tasks without a rubric that counts by its criteria"

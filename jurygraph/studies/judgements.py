@@ -99,7 +99,8 @@ def read_judgements(
     traits: dict[str, dict[str, str]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
         scopes = {
-            question.id: question.scope for question in run.survey_outline_of(group.key).questions
+            question.id: question.scope
+            for question in run.survey_without_texts_of(group.key).questions
         }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_of(run, group.key)

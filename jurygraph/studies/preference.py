@@ -16,9 +16,9 @@ import numpy as np
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_of_trials, wilson
+from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Question, RecordedVerdict, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import choice_of, is_flip, scores_by_order
@@ -210,7 +210,7 @@ def _choose_judge(run: Run) -> str:
     """Return the evaluator of pairs if the reward counts no other, else `reward`."""
     pairs: set[str] = set()
     for name in run.source.ledger.keys("survey"):
-        questions = run.source.survey_outline(name).questions
+        questions = run.source.survey_without_texts(name).questions
         pairs.update(question.id for question in questions if question.scope == "pair")
     counted: set[str] = set()
     for record in run.ledger.records("decision"):
@@ -224,7 +224,7 @@ def _choose_judge(run: Run) -> str:
 def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]) -> list[Duel]:
     if decided_by == REWARD:
         return [_compare_rewards(chosen.reward, other.reward) for other in rejected]
-    questions = run.survey_outline_of(chosen.task_id).questions
+    questions = run.survey_without_texts_of(chosen.task_id).questions
     question = next((question for question in questions if question.id == decided_by), None)
     return [_compare_verdicts(question, chosen, other) for other in rejected]
 
@@ -268,7 +268,7 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
     pair = {chosen.response_id, rejected.response_id}
-    for verdict in (*own_verdicts(chosen), *own_verdicts(rejected)):
+    for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
         if verdict.question != question or verdict.score is None:
             continue
         if set(verdict.responses) == pair:

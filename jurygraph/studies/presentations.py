@@ -53,7 +53,7 @@ REPEAT = "repeat"
 NOT_VARIANTS = (ORIGINAL, REPEAT)
 """Families whose inputs are the response as it is; every other family is one of variants."""
 REWARD = "reward"
-_SCALE = 9.0
+_SCALE_WIDTH = 9.0
 """The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
 
 
@@ -187,7 +187,7 @@ def _rows_of_group(
     run: Run, traces: Sequence[Trace], combiners: Combiners, judge: str, left_out: Counter[str]
 ) -> Iterator[PresentationScore]:
     task_id = traces[0].task_id
-    task = run.planned_task(task_id)
+    task = run.task_with_planning_results(task_id)
     if task is None:
         raise InputError(
             f"{run.folder}: the texts of task {task_id!r} were erased, its stakeholders with them"
@@ -226,16 +226,16 @@ def _rows_of_group(
 def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the reward and each component, on the scale from 1 to 10."""
     assert reward.value is not None, "failed rewards have no score"
-    yield REWARD, {"score": 1.0 + _SCALE * reward.value}
+    yield REWARD, {"score": 1.0 + _SCALE_WIDTH * reward.value}
     for name, value in reward.components.items():
         if value is None:
             continue
         parts = reward.parts.get(name, {})
         figures = reward.diagnostics.get(name, {})
         has_utilities = bool(people) and all(person in parts for person in people)
-        fields: dict[str, Any] = {"score": 1.0 + _SCALE * value}
+        fields: dict[str, Any] = {"score": 1.0 + _SCALE_WIDTH * value}
         if has_utilities:
-            fields["utilities"] = {person: 1.0 + _SCALE * parts[person] for person in people}
+            fields["utilities"] = {person: 1.0 + _SCALE_WIDTH * parts[person] for person in people}
         weights = {person: figures.get(f"weight of {person}") for person in people}
         if has_utilities and None not in weights.values():
             fields["weights"] = weights
@@ -246,10 +246,10 @@ def _rewards_by_repeat(
     run: Run, traces: Sequence[Trace], combiners: Combiners
 ) -> Iterator[Sequence[Reward]]:
     """Yield the rewards of a group by each exact repeat alone; those of the run itself where nothing is repeated."""
-    outline = run.survey_outline_of(traces[0].task_id)
+    survey = run.survey_without_texts_of(traces[0].task_id)
     samples = {}
     questions = []
-    for question in outline.questions:
+    for question in survey.questions:
         # samples that are answers to the identical input
         if question.samples > 1 and question.params.get("rotate") is False:
             samples[question.id] = question.samples

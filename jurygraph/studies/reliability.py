@@ -94,7 +94,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         unit = unit_of(run, group.key)
-        last_judges |= _last_judges(run.survey_outline_of(group.key).questions)
+        last_judges |= _last_judges(run.survey_without_texts_of(group.key).questions)
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1

@@ -29,9 +29,9 @@ from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
 from jurygraph.messages import shorten
+from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.rating import Rating
@@ -370,7 +370,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
     for group in run.group_records():
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
-            for verdict in own_verdicts(trace):
+            for verdict in verdicts_about_response(trace):
                 if verdict.evaluator in judges:
                     judge = judges[verdict.evaluator]
                     cell = (verdict.subject, verdict.reviewer or "", trace.response_id)

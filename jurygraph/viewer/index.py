@@ -17,11 +17,16 @@ from zlib import compress, decompress
 from pydantic_core import from_json, to_json
 
 from jurygraph.display import ProgressCallback
-from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups, read_groups_after
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS
 from jurygraph.runs.store.packing import unpack_response
+from jurygraph.runs.stored_groups import (
+    StoredGroup,
+    TraceWithoutTexts,
+    read_stored_groups,
+    read_stored_groups_after,
+)
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, PackedTable, pack_group
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
@@ -118,7 +123,7 @@ class RunIndex:
             report(sum(len(group.traces) for group in batch))
 
     def _add_verdicts(self, group: StoredGroup) -> None:
-        verdicts = group.verdicts(self.run.source.survey_outline(group.survey))
+        verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
         packed = pack_group(self.run, group, verdicts)
         plan = to_json((*packed[:-1], packed.table.widths))
         cells = compress(packed.table.cells, _FASTEST)
@@ -176,8 +181,8 @@ class RunIndex:
 
     def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
         if self.run.base is None:
-            return read_groups_after(self.run, after, up_to)
-        return iter(()) if after else read_groups(self.run)
+            return read_stored_groups_after(self.run, after, up_to)
+        return iter(()) if after else read_stored_groups(self.run)
 
     def _has_erasures(self, after: int) -> bool:
         """Return whether texts were erased since: their words can only be dropped with all others."""
@@ -231,11 +236,11 @@ class RunIndex:
             self._add_query(task, group.record.key)
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier(task, group)
-        outline = self.run.source.survey_outline(group.survey)
-        questions = [self._number_of(_kind_of(q), q.id) for q in outline.questions]
+        survey = self.run.source.survey_without_texts(group.survey)
+        questions = [self._number_of(_kind_of(q), q.id) for q in survey.questions]
         self._add_inputs(
             group.decision,
-            {q.id: number for q, number in zip(outline.questions, questions, strict=True)},
+            {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
         )
         for trace in group.traces:
             self._add_trace(task, group, trace, questions)
@@ -277,7 +282,7 @@ class RunIndex:
         self._connection.execute("INSERT INTO queries (rowid, text) VALUES (?, ?)", (number, text))
 
     def _add_trace(
-        self, task: int, group: StoredGroup, trace: TraceOutline, questions: Sequence[int]
+        self, task: int, group: StoredGroup, trace: TraceWithoutTexts, questions: Sequence[int]
     ) -> None:
         number = trace.record.seq
         # Those that another judge's superseded count nowhere.
@@ -312,7 +317,7 @@ class RunIndex:
         )
         self._add_texts(number, trace)
 
-    def _add_components(self, number: int, trace: TraceOutline) -> None:
+    def _add_components(self, number: int, trace: TraceWithoutTexts) -> None:
         rows = []
         for name in trace.names:
             judged, counted = trace.component(name)
@@ -334,7 +339,7 @@ class RunIndex:
                 None if failure is None else self._number_of("failure", " ".join(failure)),
             )
 
-    def _add_texts(self, number: int, trace: TraceOutline) -> None:
+    def _add_texts(self, number: int, trace: TraceWithoutTexts) -> None:
         ledger = self.run.source.ledger
         texts = {text.id % MAX_TEXTS: text.content for text in ledger.stored_texts(number, number)}
         if not texts:

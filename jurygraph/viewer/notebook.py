@@ -10,7 +10,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_fragment
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_state, read_agents, read_buckets, read_totals
+from jurygraph.viewer.overview import describe_progress, read_agents, read_buckets, read_totals
 from jurygraph.viewer.report import LOWEST
 from jurygraph.viewer.shapes import draw_waterfall
 
@@ -29,7 +29,7 @@ def draw_run(run: Run) -> str:
     responses = run.ledger.count_records("trace")
     context: dict[str, Any] = {
         "run": run,
-        "state": describe_state(run),
+        "state": describe_progress(run),
         "responses": responses,
         "is_read": responses <= _MOST_INDEXED,
         "most_rows": _MOST_ROWS,

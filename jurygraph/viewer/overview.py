@@ -39,7 +39,7 @@ def check_links(run: Run, advance: ProgressCallback) -> None:
             pass
 
 
-def describe_state(run: Run) -> str:
+def describe_progress(run: Run) -> str:
     if run.is_closed:
         return "complete"
     if run.header.is_open_ended:

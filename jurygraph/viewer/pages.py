@@ -28,7 +28,7 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import (
     AgentMean,
     check_links,
-    describe_state,
+    describe_progress,
     read_agents,
     read_buckets,
     read_totals,
@@ -104,7 +104,7 @@ class OpenRun:
 
     @property
     def state(self) -> str:
-        return describe_state(self.run)
+        return describe_progress(self.run)
 
     @cached_property
     def totals(self) -> dict[str, Any]:

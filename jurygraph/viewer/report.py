@@ -12,7 +12,7 @@ from jurygraph.runs.calls import read_calls
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_state, read_agents, read_buckets, read_totals
+from jurygraph.viewer.overview import describe_progress, read_agents, read_buckets, read_totals
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
 from jurygraph.viewer.table import list_facets
 from jurygraph.views.trace import TraceView, describe_loss, view_query, view_trace
@@ -38,7 +38,7 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         **totals,
         "run": run,
         "header": run.header,
-        "state": describe_state(run),
+        "state": describe_progress(run),
         "agents": read_agents(index),
         "buckets": read_buckets(index),
         "failures": list_facets(index)["failure"],

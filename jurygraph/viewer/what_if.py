@@ -162,7 +162,7 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
     combiners = run.load_combiners(config)
     revise_task = partial(_revise_edges, changes=changes.edges) if changes.edges else None
     decision = task_decisions(run, config, combiners, revise_task)(trace.task_id)
-    questions = run.survey_outline_of(trace.task_id).questions
+    questions = run.survey_without_texts_of(trace.task_id).questions
     for name in changes.scores:
         if name not in {question.id for question in questions}:
             raise InputError(f"score: the response has no question {quote(name)}")

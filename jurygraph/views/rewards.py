@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.outline import TraceOutline, read_groups
+from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import to_text
+from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class RewardColumn:
     """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
 
     name: str
-    value: Callable[[TraceOutline], Any]
+    value: Callable[[TraceWithoutTexts], Any]
     is_text: bool = False
 
-    def sort_key(self, outline: TraceOutline) -> tuple[bool, Any] | None:
+    def sort_key(self, trace: TraceWithoutTexts) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
-        value = self.value(outline)
+        value = self.value(trace)
         key = value.counted if isinstance(value, ComponentValue) else value
         if key is None:
             return None
@@ -52,12 +52,12 @@ class RewardColumn:
         return not is_number, key if is_number else to_text(key)
 
 
-def _status(outline: TraceOutline) -> str:
-    return f"{outline.status}, gated" if outline.gates else outline.status
+def _status(trace: TraceWithoutTexts) -> str:
+    return f"{trace.status}, gated" if trace.gates else trace.status
 
 
-def _gates(outline: TraceOutline) -> str | None:
-    return ", ".join(outline.gates) or None
+def _gates(trace: TraceWithoutTexts) -> str | None:
+    return ", ".join(trace.gates) or None
 
 
 _FIXED: Mapping[str, RewardColumn] = {
@@ -93,7 +93,7 @@ class Selection(NamedTuple):
     limit: int | None = None
     label: tuple[str, str] | None = None
 
-    def select(self, run: Run, content: Callable[[TraceOutline], T]) -> Iterable[T]:
+    def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
 
         Raises `InputError` for an unknown column or agent.
@@ -104,29 +104,29 @@ class Selection(NamedTuple):
         column = _find_column(run, "--sort", self.sort[is_descending:])
         present: list[tuple[Any, T]] = []
         absent: list[T] = []
-        for outline in self._filter(run):
-            key = column.sort_key(outline)
+        for trace in self._filter(run):
+            key = column.sort_key(trace)
             if key is None:
-                absent.append(content(outline))
+                absent.append(content(trace))
             else:
-                present.append((key, content(outline)))
+                present.append((key, content(trace)))
         present.sort(key=itemgetter(0), reverse=is_descending)
         return [*(item for _, item in present), *absent][: self.limit]
 
-    def _filter(self, run: Run) -> Iterator[TraceOutline]:
+    def _filter(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
         read = trace_reader(run)
         has_label = self.label is None
         labels = set[str]()
-        for group in read_groups(run):
-            for outline in group.traces:
-                if outline.agent:
-                    agents[outline.agent] = None
-                if not self._is_labelled(outline, read, labels):
+        for group in read_stored_groups(run):
+            for trace in group.traces:
+                if trace.agent:
+                    agents[trace.agent] = None
+                if not self._is_labelled(trace, read, labels):
                     continue
                 has_label = True
-                if self._includes(outline):
-                    yield outline
+                if self._includes(trace):
+                    yield trace
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
@@ -137,7 +137,7 @@ class Selection(NamedTuple):
 
     def _is_labelled(
         self,
-        outline: TraceOutline,
+        trace: TraceWithoutTexts,
         read: Callable[[tuple[int, str]], Trace],
         seen: set[str],
     ) -> bool:
@@ -145,14 +145,14 @@ class Selection(NamedTuple):
         if self.label is None:
             return True
         name, value = self.label
-        labels = read(address_of(outline)).labels
+        labels = read(address_of(trace)).labels
         seen.update(labels)
         return name in labels and to_text(labels[name]) == value
 
-    def _includes(self, outline: TraceOutline) -> bool:
-        has_status = self.status in (None, outline.status)
-        is_gated = self.status == "gated" and bool(outline.gates)
-        return self.agent in (None, outline.agent) and (has_status or is_gated)
+    def _includes(self, trace: TraceWithoutTexts) -> bool:
+        has_status = self.status in (None, trace.status)
+        is_gated = self.status == "gated" and bool(trace.gates)
+        return self.agent in (None, trace.agent) and (has_status or is_gated)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,18 +199,18 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     columns = [_find_column(run, "--columns", name, predict) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
-    def read_row(outline: TraceOutline) -> tuple[list[Any], TraceOutline]:
-        return [column.value(outline) for column in columns], outline
+    def read_row(trace: TraceWithoutTexts) -> tuple[list[Any], TraceWithoutTexts]:
+        return [column.value(trace) for column in columns], trace
 
     rows = []
     rewards = []
     parts = JudgedParts()
     is_any_unsupported = False
-    for row, outline in selection.select(run, read_row):
+    for row, trace in selection.select(run, read_row):
         rows.append(row)
-        rewards.append(outline.value)
-        parts.add(outline.reward, outline.names)
-        is_any_unsupported |= any("unsupported" in verdict for verdict in outline.body["verdicts"])
+        rewards.append(trace.value)
+        parts.add(trace.reward, trace.names)
+        is_any_unsupported |= any("unsupported" in verdict for verdict in trace.body["verdicts"])
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run) if is_any_unsupported else FindingCounts()
     return RewardTable(
@@ -249,11 +249,11 @@ def _find_column(
         query_of = lru_cache(maxsize=16)(
             lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
         )
-        return RewardColumn(name, lambda outline: query_of(address_of(outline)[0]), True)
+        return RewardColumn(name, lambda trace: query_of(address_of(trace)[0]), True)
     components = _name_components(run)
     if name in components:
         component = components[name]
-        return RewardColumn(name, lambda outline: ComponentValue(*outline.component(component)))
+        return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
     read = trace_reader(run)
     questions = run.questions()
     if name.startswith(PREDICTED):
@@ -261,16 +261,16 @@ def _find_column(
         wanted = full_question(name.removeprefix(PREDICTED), predicted)
         if wanted in predicted:
             predict = predict or _predictor(run)
-            return RewardColumn(name, lambda outline: predict(address_of(outline)).get(wanted))
+            return RewardColumn(name, lambda trace: predict(address_of(trace)).get(wanted))
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return RewardColumn(
-            name, lambda outline: run.question_scores(read(address_of(outline))).get(question)
+            name, lambda trace: run.question_scores(read(address_of(trace))).get(question)
         )
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
         label = labels[name]
-        return RewardColumn(name, lambda outline: read(address_of(outline)).labels.get(label), True)
+        return RewardColumn(name, lambda trace: read(address_of(trace)).labels.get(label), True)
     columns = [*_FIXED, *_CHOSEN, *components, *name_predictions(run), *labels]
     hint = did_you_mean(name, [*columns, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
@@ -283,9 +283,9 @@ def full_question(name: str, questions: Collection[str]) -> str:
     return matches[0] if len(matches) == 1 and name not in questions else name
 
 
-def address_of(outline: TraceOutline) -> tuple[int, str]:
+def address_of(trace: TraceWithoutTexts) -> tuple[int, str]:
     """Return where a trace is stored: the number of its group's record, and its response."""
-    return outline.record.seq - outline.body["group"], outline.response_id
+    return trace.record.seq - trace.body["group"], trace.response_id
 
 
 def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:

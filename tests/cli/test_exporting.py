@@ -1,6 +1,6 @@
 """`jurygraph export`: each format goes where -o says, completely or not at all.
 
-What the formats contain is tested in `tests/runs/test_export.py`, `test_tables.py` and `integrity/test_bundle.py`.
+What they contain is tested in `tests/runs/test_export.py`, `test_table_reader.py` and `integrity/test_bundle.py`.
 """
 
 import gzip

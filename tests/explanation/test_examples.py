@@ -134,7 +134,7 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     group = [scored.trace for scored in run.group_of(trace.task_id)]
     decision, questions = (
         run.decision_of(trace.task_id),
-        run.survey_outline_of(trace.task_id).questions,
+        run.survey_without_texts_of(trace.task_id).questions,
     )
     names, combiners = [one.response_id for one in group], run.load_combiners()
     verdicts = [v for one in group for v in one.verdicts if v.about == one.response_id]

@@ -12,7 +12,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.graphs import calls
-from jurygraph.graphs.answers import validate_answer
+from jurygraph.graphs.answers import to_recorded_verdicts
 from jurygraph.graphs.time_limits import CallLimits, CallThreads
 from tests.graphs.scripted import Half, Measure
 
@@ -139,12 +139,12 @@ def test_calls_share_the_context_of_their_evaluator_and_group_alone() -> None:
 def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail_for_c(evaluator_task: Any, *given: Any) -> Any:
-        if evaluator_task.responses[0].id == "c0":
+    def fail_for_c(judgement: Any, *given: Any) -> Any:
+        if judgement.responses[0].id == "c0":
             raise RuntimeError("a bug")
-        return validate_answer(evaluator_task, *given)
+        return to_recorded_verdicts(judgement, *given)
 
-    monkeypatch.setattr(calls, "validate_answer", fail_for_c)
+    monkeypatch.setattr(calls, "to_recorded_verdicts", fail_for_c)
     done = []
     with jg.Jury.from_config(CONFIG) as jury, pytest.raises(RuntimeError, match="a bug"):
         done += (traces for traces in jury.score_many([GROUPS[0], GROUPS[1], GROUPS[3], GROUPS[2]]))
@@ -193,7 +193,7 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
 
     async def cancel_at_once() -> None:
         limits = CallLimits("x", None, CallThreads())
-        started = calls.Calls(answer, [()], limits).start()
+        started = calls.UserCalls(answer, [()], limits).start()
         for task, _ in started:
             task.cancel()
         await asyncio.gather(*(task for task, _ in started), return_exceptions=True)

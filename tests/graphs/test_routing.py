@@ -41,9 +41,7 @@ def survey_of(config: dict[str, Any]) -> Survey:
 
 
 def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
-    tasks = [
-        task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]
-    ]
+    tasks = [task for branch in sorted(work.judgements) for task in work.judgements[branch]]
     return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
@@ -419,7 +417,7 @@ def test_material_fails_with_the_cause_of_its_source_material(
     measure = Material(name="measure", response="a", status="failed", failure=failed)
     work = work_with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
-    assert work.derivation_tasks == []
+    assert work.derivations == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tasks of one jury share the outlines and decisions of their plans, which stay the same as those made alone."""
+"""Tasks of one jury share parts of their plans, which stay the same as those of plans that are made alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -105,14 +105,14 @@ def test_a_plan_does_not_depend_on_the_tasks_planned_before(
             made = one.prepare(task)
             assert made.model_dump_json() == expected.model_dump_json()
             assert made.digest == expected.digest
-            assert made.survey.outline.digest == made.survey.model_copy().outline.digest
+            assert made.survey.without_texts.digest == made.survey.model_copy().without_texts.digest
 
 
-def test_tasks_that_differ_in_their_texts_share_an_outline_and_a_decision() -> None:
+def test_tasks_that_differ_in_their_texts_share_a_survey_without_texts_and_a_decision() -> None:
     with jg.Jury(evaluators=[Metadata()]) as jury:
         one, other = (jury.prepare(Task(id=name, query=f"question {name}")) for name in "ab")
     assert one.survey.views.keys() != other.survey.views.keys()
-    assert one.survey.outline is other.survey.outline
+    assert one.survey.without_texts is other.survey.without_texts
     assert one.decision is other.decision
 
 

@@ -12,7 +12,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.context import BatchContext
-from jurygraph.graphs.groups import plan_group
+from jurygraph.graphs.groups import to_planned_group
 from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
@@ -165,7 +165,7 @@ def test_what_is_not_due_takes_no_step() -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             in_work = GroupsInWork()
-            in_work.add([plan_group(group, opened.prepare(group.task))], context)
+            in_work.add([to_planned_group(group, opened.prepare(group.task))], context)
             in_work.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),

@@ -14,7 +14,7 @@ import jurygraph as jg
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
 from jurygraph.graphs.context import BatchContext
-from jurygraph.graphs.groups import plan_group
+from jurygraph.graphs.groups import to_planned_group
 from jurygraph.graphs.score_graph import score_groups
 
 TASK = jg.Task(id="t", query="q")
@@ -127,7 +127,7 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
     components = {"it": {"combiner": "planted.Own", "inputs": inputs}}
     with jg.Jury(evaluators=["planted.half"], components=components, reward={"it": 1.0}) as jury:
         plan, context = jury.prepare(TASK), jury.context
-    groups = [plan_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
+    groups = [to_planned_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
     first, second, third = asyncio.run(score_groups(groups, BatchContext([context] * 3)))
     assert [[trace.response_id for trace in traces] for traces in (first, third)] == [["a"], ["a"]]  # type: ignore[union-attr]
     assert re.match(

@@ -16,11 +16,11 @@ from jurygraph.runs.integrity.verification import Seal, VerificationResult, veri
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import open_reused_run
-from jurygraph.runs.workflows.planning import JobPlanning
+from jurygraph.runs.workflows.planning import JobPlanner
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.runs.workflows.scoring import JobScoring
-from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
+from jurygraph.runs.workflows.scoring import JobScorer
 from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
 from jurygraph.sources import Shard, open_tasks
@@ -146,7 +146,7 @@ def write_tasks(
 class ScoredWork(NamedTuple):
     """A job, and what it found stored when it began; the summary and the possible rewards are those of its end."""
 
-    job: ScoringJob
+    job: TaskFileJob
     stored: StoredWork
     totals: RunTotals
 
@@ -187,7 +187,7 @@ def open_job(
     profiles: Path | None = None,
     shard: Shard | None = None,
     **limits: Any,
-) -> Iterator[tuple[ScoringJob, StoredWork]]:
+) -> Iterator[tuple[TaskFileJob, StoredWork]]:
     """Open a file of tasks and the run in a folder; `limits` are those of the jury."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
@@ -195,23 +195,23 @@ def open_job(
         open_profiles(profiles, source) as by_hand,
         open_reused_run(branch, jury) as reused,
     ):
-        job = ScoringJob(
+        job = TaskFileJob(
             folder=folder, jury=jury, source=source, limit=limit, branch=reused, profiles=by_hand
         )
         with StoredWork(job) as stored:
             yield job, stored
 
 
-async def plan(job: ScoringJob, stored: StoredWork, totals: RunTotals) -> JobScoring:
+async def plan(job: TaskFileJob, stored: StoredWork, totals: RunTotals) -> JobScorer:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanning(job=job, stored=stored, totals=totals, switch=switch)
+    planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
     planned = await planning.plan(lambda count: None)
-    return JobScoring(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+    return JobScorer(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
 
 
 async def plan_and_score(
-    job: ScoringJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
+    job: TaskFileJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
     totals = RunTotals(job.jury, stored.run)

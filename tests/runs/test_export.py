@@ -12,9 +12,9 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl
 from jurygraph.interchange.votes import export_votes
+from jurygraph.runs.export_table import TableName
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import TableOptions, read_table
-from jurygraph.runs.tables import TableName
+from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from jurygraph.testing import ScriptedJudge
 from jurygraph.views.rewards import Selection, view_rewards

@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import read_table
+from jurygraph.runs.table_reader import read_table
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import learn_confusions, rescore
 from jurygraph.runs.writable_run import CallStore

@@ -14,8 +14,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
-from jurygraph.runs.outline import read_groups as read_outlines
 from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
@@ -114,7 +114,7 @@ def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> No
         verify(run, lambda count: None)
         assert [trace.reward.value for trace in run.traces()] == [1.0, 1.0], "each one once"
         assert run.ledger.count_records("trace") == 4, "what failed stays on record"
-        assert len(list(read_outlines(run))) == 1
+        assert len(list(read_stored_groups(run))) == 1
     erase(tmp_path / "run", "response", "eggs@1/2", "asked for")
     with Run.open(tmp_path / "run") as run:
         assert b"far" not in {text.content for text in run.ledger.all_texts()}
@@ -164,7 +164,7 @@ def test_each_rank_writes_a_folder_and_all_are_read_as_one_run(
         names = [trace.response_id for trace in run.traces()]
         assert names[:3] == ["eggs@1#0/1", "eggs@1#0/2", "hens@test:1#0/1"]
         assert names[-1] == "hens@test:1#10/1"
-        assert len(list(read_outlines(run))) == 6
+        assert len(list(read_stored_groups(run))) == 6
         assert run.tasks_planned == 2
         assert [item.response.text for item in run.group_with("eggs@1#2/2")] == ["9", "2"]
         assert run.explain("eggs@1#10/2").explained.trace.reward.value == 0.0

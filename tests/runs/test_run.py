@@ -8,8 +8,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import read_table
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.table_reader import read_table
 from jurygraph.sources import read_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -58,7 +58,9 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
         Run.open(plain).explain(1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["task", "planned_task", "plan_of", "decision_of", "group_of"])
+@pytest.mark.parametrize(
+    "method", ["task", "task_with_planning_results", "plan_of", "decision_of", "group_of"]
+)
 def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: str) -> None:
     run = Run.open(plain)
     with pytest.raises(InputError, match=r"there is no task 't9'; did you mean t\d\?"):

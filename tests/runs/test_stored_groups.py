@@ -1,4 +1,4 @@
-"""Outlines of traces: they agree with the traces, and a changed record is refused."""
+"""Traces without their texts: they agree with the traces, and a changed record is refused."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.outline import TraceOutline, possible_rewards, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import TraceWithoutTexts, possible_rewards, read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from tests.runs.sample_runs import FULL_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
@@ -19,7 +19,7 @@ from tests.runs.sample_runs import FULL_CONFIG, evaluator_config, make_tasks, sc
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which two verdicts failed for different reasons, and one was abstained."""
-    folder = tmp_path_factory.mktemp("outline")
+    folder = tmp_path_factory.mktemp("stored_groups")
     given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     given[2]["responses"][1]["data"]["same"] = "response"
@@ -36,8 +36,8 @@ def rescored(scored: Path) -> Path:
     return folder
 
 
-def read_outlines(run: Run) -> Iterator[TraceOutline]:
-    return (trace for group in read_groups(run) for trace in group.traces)
+def read_traces(run: Run) -> Iterator[TraceWithoutTexts]:
+    return (trace for group in read_stored_groups(run) for trace in group.traces)
 
 
 @pytest.fixture(params=["scored", "rescored"])
@@ -45,7 +45,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return Run.open(request.getfixturevalue(request.param))
 
 
-def test_outlines_agree_with_their_traces(run: Run) -> None:
+def test_traces_without_texts_agree_with_their_traces(run: Run) -> None:
     found = [
         (
             o.response_id,
@@ -55,7 +55,7 @@ def test_outlines_agree_with_their_traces(run: Run) -> None:
             o.coverage,
             [o.component(name) for name in o.names],
         )
-        for o in read_outlines(run)
+        for o in read_traces(run)
     ]
     assert found == [
         (
@@ -64,13 +64,13 @@ def test_outlines_agree_with_their_traces(run: Run) -> None:
         )
         for t in run.traces()
     ]
-    assert next(read_outlines(run)).component("no component") == (None, None)
+    assert next(read_traces(run)).component("no component") == (None, None)
 
 
-def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
+def test_traces_with_and_without_texts_give_the_same_summary(run: Run) -> None:
     summary, traces = Summary(), list(run.traces())
-    for group in read_groups(run):
-        questions = run.source.survey_outline(group.survey).questions
+    for group in read_stored_groups(run):
+        questions = run.source.survey_without_texts(group.survey).questions
         for o in group.traces:
             texts = partial(run.source.ledger.texts_of, o.record)
             summary.add(
@@ -115,7 +115,7 @@ def test_a_changed_record_is_refused(scored: Path, tmp_path: Path, statement: st
     with closing(sqlite3.connect(copy / "run.sqlite")) as database, database:
         database.execute(statement)
     with pytest.raises(TraceMismatch):
-        list(read_outlines(Run.open(copy)))
+        list(read_traces(Run.open(copy)))
 
 
 def test_every_reward_was_possible_also_where_a_criterion_does_not_apply(tmp_path: Path) -> None:

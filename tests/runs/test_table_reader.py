@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.interchange.tables import table_to_csv
 from jurygraph.interchange.traces import trace_to_json_line
-from jurygraph.runs import tables
+from jurygraph.runs import export_table
+from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import TableOptions, read_table
-from jurygraph.runs.tables import ExportTable, to_text
+from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.sources.ratings import unescape_formulas
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
@@ -235,8 +235,8 @@ class TestAnyValues:
     def test_rows_that_do_not_fit_into_memory_wait_on_disk(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(tables, "_IN_MEMORY", 100)
-        monkeypatch.setattr(tables, "_BATCH", 50)
+        monkeypatch.setattr(export_table, "_IN_MEMORY", 100)
+        monkeypatch.setattr(export_table, "_BATCH", 50)
         rows: list[Mapping[str, Any]] = [{"label.a": number} for number in range(100)]
         with closing(filled_table(rows)) as table:
             assert len(list(table.batches())) > 10

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.comparison import (
     STATISTICS,
@@ -520,9 +520,9 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
         assert {len(shown) for one in found for _, shown in one.verdicts} >= {0, 2}
         # The chain proves that a record is what was written, but not that it was written by jurygraph.
         for changed in ({"question": 99}, {"question": 0, "score": "high"}, {"score": 1.0}, None):
-            group = next(read_groups(stored))
+            group = next(read_stored_groups(stored))
             group.traces[0].body["verdicts"].append(changed)
             with pytest.raises(
                 TraceMismatch, match=r"group 't0'\) and those of its traces: cannot be read"
             ):
-                group.verdicts(stored.source.survey_outline(group.survey))
+                group.verdicts(stored.source.survey_without_texts(group.survey))

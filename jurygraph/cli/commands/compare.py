@@ -39,9 +39,9 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
         jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
-    from jurygraph.runs.outline import possible_rewards
     from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
     from jurygraph.runs.run import Run
+    from jurygraph.runs.stored_groups import possible_rewards
     from jurygraph.studies import comparison
 
     output = ReportOutput(json=json, markdown=markdown)

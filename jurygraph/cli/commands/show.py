@@ -38,9 +38,9 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, Exporter, read_advantages
 from jurygraph.messages import shell_quote
+from jurygraph.runs.export_table import import_library
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import TableOptions
-from jurygraph.runs.tables import import_library
+from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
 
 Options = Mapping[str, object]

@@ -12,7 +12,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
 )
 from jurygraph.display import format_number
-from jurygraph.runs.tables import to_text
+from jurygraph.runs.export_table import to_text
 from jurygraph.views.rewards import PREDICTED, ComponentValue, RewardColumn, RewardTable
 
 

@@ -16,9 +16,9 @@ from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
 from jurygraph.messages import escape_lines, format_plain, join_names
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
+from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.runs.tables import to_text
 from jurygraph.schema import Call, Failure, RecordedVerdict
 from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.schema.verdict import Evidence

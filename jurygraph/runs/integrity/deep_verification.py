@@ -25,11 +25,11 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Fault, Reply, Request, StoredLookup
+from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
-from jurygraph.runs.tables import own_verdicts
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import is_possible_source
@@ -463,7 +463,9 @@ def _without_duration(lookup: Lookup) -> Lookup:
 
 def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     """Return the verdicts about the response of their trace; one about a pair is in two traces, and comes once."""
-    return list(chain.from_iterable(own_verdicts(trace, superseded=True) for trace in traces))
+    return list(
+        chain.from_iterable(verdicts_about_response(trace, superseded=True) for trace in traces)
+    )
 
 
 def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:

@@ -32,14 +32,19 @@ from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
-from jurygraph.runs.outline import StoredGroup, TraceOutline, group_verdicts, read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, Record, Text, record_label
 from jurygraph.runs.store.packing import Body, pack_reward
-from jurygraph.schema import Decision, FrozenModel, SurveyOutline, Trace, canonical_json
+from jurygraph.runs.stored_groups import (
+    StoredGroup,
+    TraceWithoutTexts,
+    group_verdicts,
+    read_stored_groups,
+)
+from jurygraph.schema import Decision, FrozenModel, SurveyWithoutTexts, Trace, canonical_json
 from jurygraph.schema.trace import group_statistics
 
 if TYPE_CHECKING:
@@ -56,16 +61,16 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
     """
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    table = build_table(run.survey_outline_of(task_id).questions, names, verdicts)
+    table = build_table(run.survey_without_texts_of(task_id).questions, names, verdicts)
     return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)
 
 
-def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
-    names = [question.id for question in outline.questions]
+def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict[str, Any]:
+    names = [question.id for question in survey.questions]
     verdicts = chain.from_iterable(trace.body["verdicts"] for trace in group.traces)
     counted = [verdict for verdict in verdicts if not verdict.get("superseded")]
     scored = ((names[verdict["question"]], verdict.get("score")) for verdict in counted)
-    return group_statistics(outline.questions, scored)
+    return group_statistics(survey.questions, scored)
 
 
 def recompute_rewards(
@@ -73,7 +78,7 @@ def recompute_rewards(
     groups: Iterable[StoredGroup],
     decision_of: Callable[[StoredGroup], Decision],
     combiners: Combiners,
-) -> Iterator[tuple[TraceOutline, Body]]:
+) -> Iterator[tuple[TraceWithoutTexts, Body]]:
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     remaining = iter(groups)
     while batch := list(islice(remaining, _BATCH_GROUPS)):
@@ -200,7 +205,11 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
 
 
 def _check_rewards(run: Run) -> None:
-    groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
+    groups = (
+        _check_statistics(run, read_stored_groups(run))
+        if run.base is None
+        else read_stored_groups(run)
+    )
     combiners = run.load_combiners()
     rewards = recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners)
     for trace, reward in rewards:
@@ -216,7 +225,7 @@ def _check_rewards(run: Run) -> None:
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
     for group in groups:
-        statistics = recompute_statistics(group, run.survey_outline(group.survey))
+        statistics = recompute_statistics(group, run.survey_without_texts(group.survey))
         if json.dumps(group.body["statistics"]) != json.dumps(statistics):
             raise TraceMismatch(
                 f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics"

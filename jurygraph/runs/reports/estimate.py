@@ -222,11 +222,11 @@ def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
     `score_many` does.
     """
     # Imported lazily: they load the graph library, which the summary of a stored run does not need.
-    from jurygraph.graphs.groups import read_groups
+    from jurygraph.graphs.groups import to_groups
     from jurygraph.jury import Jury
 
     require_type("jury", jury, Jury, "give a jg.Jury")
-    return jury.run(_estimate_costs(jury, read_groups("items", items)))
+    return jury.run(_estimate_costs(jury, to_groups("items", items)))
 
 
 async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstimate:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
 
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded, unpack_message
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
@@ -125,8 +125,8 @@ class FindingCounts(NamedTuple):
 def count_findings(run: Run) -> FindingCounts:
     """Count the findings of a run that need a quotation; this reads every verdict, without its texts."""
     summary = Summary()
-    for group in read_groups(run):
-        questions = run.source.survey_outline(group.survey).questions
+    for group in read_stored_groups(run):
+        questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
             for verdict in trace.body["verdicts"]:
                 if not verdict.get("superseded"):

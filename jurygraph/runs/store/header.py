@@ -10,7 +10,7 @@ from pydantic import Field
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.request import SchemaMode
-from jurygraph.runs.store.ledger import Draft, Ledger, reading
+from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty
@@ -282,7 +282,7 @@ def format_value(value: Any) -> str:
     return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
-def header_draft(header: Header, run_id: str) -> Draft:
+def header_draft(header: Header, run_id: str) -> RecordDraft:
     """Return a header as the first record.
 
     The SHA-256 sums of the input files are stored as a text, because they could reveal an erased one. A run that has a
@@ -291,7 +291,7 @@ def header_draft(header: Header, run_id: str) -> Draft:
     body = header.model_dump(mode="json")
     sums = {name: body[name].pop("sha256") for name in _FILES if body.get(name) is not None}
     texts = [] if header.base else [json.dumps(sums).encode()]
-    return Draft("run", run_id, body, texts)
+    return RecordDraft("run", run_id, body, texts)
 
 
 def read_header(ledger: Ledger) -> Header:

@@ -28,7 +28,7 @@ MAX_TEXTS = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
 
 
-class Draft(NamedTuple):
+class RecordDraft(NamedTuple):
     """A record to be appended: its body without the commitments, and the texts that belong to it."""
 
     kind: str
@@ -103,7 +103,9 @@ def commitment(salt: bytes, content: bytes) -> str:
     return hashlib.sha256(salt + content).hexdigest()
 
 
-def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
+def make_record(
+    previous: bytes, seq: int, at: int, draft: RecordDraft
+) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
     texts = [
         Text(number, os.urandom(16), content)
@@ -209,7 +211,7 @@ class Ledger:
         connection.close()
         return None
 
-    def append(self, *drafts: Draft) -> int:
+    def append(self, *drafts: RecordDraft) -> int:
         """Append records and their texts; return the number of the last. They are not durable before `commit`."""
         at = time.time_ns() // 1_000_000
         records: list[Record] = []
@@ -698,7 +700,7 @@ class Writer:
         ledger.make_durable()
         self._ledger = ledger
         self._guard = threading.Lock()
-        self._drafts: list[Draft] = []
+        self._drafts: list[RecordDraft] = []
         self._waiting: list[Waiting] = []
         self._error: BaseException | None = None
         self._is_closed = False
@@ -710,13 +712,13 @@ class Writer:
         )
         self._thread.start()
 
-    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+    async def append_durably(self, drafts: Sequence[RecordDraft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
         durable = asyncio.get_running_loop().create_future()
         self.append(drafts, durable)
         await durable
 
-    def append(self, drafts: Sequence[Draft], *waiting: "Waiting") -> None:
+    def append(self, drafts: Sequence[RecordDraft], *waiting: "Waiting") -> None:
         """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
         crowded: Future[None] | None = None
         with self._guard:
@@ -757,7 +759,7 @@ class Writer:
                     self._is_urgent.clear()
             _settle(waiting, self._write(drafts))
 
-    def _write(self, drafts: Sequence[Draft]) -> BaseException | None:
+    def _write(self, drafts: Sequence[RecordDraft]) -> BaseException | None:
         """Append the records and commit them; return the error that stopped the writing, now or before."""
         try:
             if drafts and self._error is None:

@@ -21,7 +21,7 @@ from jurygraph.schema import (
     Response,
     Reward,
     Rubric,
-    SurveyOutline,
+    SurveyWithoutTexts,
     Task,
     TaskView,
     Trace,
@@ -42,7 +42,7 @@ _COMMON = (
 Body = dict[str, Any]
 
 
-def task_text(task: Task, plan: Plan) -> bytes:
+def pack_task(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
     content: Body = {
@@ -75,7 +75,7 @@ def skipped_questions(body: Mapping[str, Any]) -> frozenset[int]:
 
 
 def is_text_of(task: Task, text: bytes) -> bool:
-    """Return whether a text made by `task_text` is that of this task, to the last digit of its numbers."""
+    """Return whether a text made by `pack_task` is that of this task, to the last digit of its numbers."""
     return text.startswith(b'{"task":' + compact_json(task.model_dump(mode="json")) + b',"views":')
 
 
@@ -215,7 +215,7 @@ def responses_shown(
 def pack_trace(
     trace: Trace,
     response: Response,
-    outline: SurveyOutline,
+    survey: SurveyWithoutTexts,
     reward: Body,
     distance: int,
     shared_lists: Mapping[ResponseIds, int],
@@ -239,7 +239,7 @@ def pack_trace(
         body["about"] = texts.place(compact_json(about))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [
-        _pack_verdict(verdict, trace.response_id, outline, texts, shared_lists)
+        _pack_verdict(verdict, trace.response_id, survey, texts, shared_lists)
         for verdict in verdicts
     ]
     if trace.material:
@@ -285,11 +285,11 @@ _PACKED = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
 def _pack_verdict(
     verdict: RecordedVerdict,
     response_id: str,
-    outline: SurveyOutline,
+    survey: SurveyWithoutTexts,
     texts: Texts,
     shared_lists: Mapping[ResponseIds, int],
 ) -> Body:
-    index, identity = outline.verdict_identities[verdict.question]
+    index, identity = survey.verdict_identities[verdict.question]
     defaults = {**_VERDICT_DEFAULTS, **identity, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": index, **_unusual_fields(fields, defaults)}
@@ -346,7 +346,7 @@ def _written_text(verdict: RecordedVerdict) -> Body:
 def unpack_verdict(
     body: Mapping[str, Any],
     response_id: str,
-    outline: SurveyOutline,
+    survey: SurveyWithoutTexts,
     texts: Mapping[int, bytes],
     shared_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
@@ -354,7 +354,7 @@ def unpack_verdict(
 
     `shared_lists` are the lists of responses of its group.
     """
-    _, identity = outline.verdict_identities[outline.questions[body["question"]].id]
+    _, identity = survey.verdict_identities[survey.questions[body["question"]].id]
     # validation adds the other defaults
     fields = {**identity, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}

@@ -21,8 +21,8 @@ from jurygraph.decision.decide import can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
-from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.rescoring import (
     SurveyedTask,
     digest_deciding_inputs,
@@ -82,20 +82,20 @@ def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iter
 
     Raises `TraceMismatch` where the run was changed.
     """
-    for group in read_groups(run):
-        outline = run.source.survey_outline(group.survey)
-        yield pack_group(run, group, group.verdicts(outline))
+    for group in read_stored_groups(run):
+        survey = run.source.survey_without_texts(group.survey)
+        yield pack_group(run, group, group.verdicts(survey))
         report(1)
 
 
 def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]) -> PackedGroup:
     task = group.record.key
-    outline = run.source.survey_outline(group.survey)
+    survey = run.source.survey_without_texts(group.survey)
     content = run.task_content(task)
-    inputs = None if content is None else digest_deciding_inputs(content, outline)
+    inputs = None if content is None else digest_deciding_inputs(content, survey)
     is_per_response = all(
         question.scope == "response" and question.material == SUBMITTED
-        for question in outline.questions
+        for question in survey.questions
     )
     # Without its texts, a task cannot be told from others.
     is_alone = inputs is None or not is_per_response
@@ -108,7 +108,7 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
         task_group=None if content is None else content["task"].get("group"),
         responses=names,
         agents=[trace.agent for trace in traces],
-        table=_pack_table(build_table(outline.questions, names, verdicts)),
+        table=_pack_table(build_table(survey.questions, names, verdicts)),
     )
 
 
@@ -165,7 +165,7 @@ class VerdictTables:
     def _join(self, groups: Sequence[PackedGroup]) -> None:
         """Add the table of groups of one plan."""
         first = groups[0]
-        questions = self.run.source.survey_outline(first.plan.survey).questions
+        questions = self.run.source.survey_without_texts(first.plan.survey).questions
         sizes = [len(group.responses) for group in groups]
         for group in groups:
             self.responses += group.responses
@@ -192,7 +192,9 @@ class VerdictTables:
         return self._surveyed_task(task).decide(self.run, config, combiners)
 
     def _read_surveyed_task(self, task: str) -> SurveyedTask:
-        return SurveyedTask.read(require_content(self.run, task), self.run.survey_outline_of(task))
+        return SurveyedTask.read(
+            require_content(self.run, task), self.run.survey_without_texts_of(task)
+        )
 
     def _load_combiners(self, config: Config) -> Combiners:
         """Return the combiners of a config; they are loaded once for all that name the same, which takes 25 ms."""

@@ -16,7 +16,7 @@ from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
 from jurygraph.runs.store.folder import discard_index, discard_planning
-from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Record, Text
+from jurygraph.runs.store.ledger import MAX_TEXTS, Record, RecordDraft, Text
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings
@@ -103,7 +103,9 @@ class _Erasure:
         for leftover in self._run.folder.glob(REPLACEMENT_NAMES):
             leftover.unlink()
         ledger.append(
-            Draft("erasure", self._name, {"what": self._what, "reason": reason, "ids": erased})
+            RecordDraft(
+                "erasure", self._name, {"what": self._what, "reason": reason, "ids": erased}
+            )
         )
         ledger.erase(erased)
         ledger.commit()

@@ -9,8 +9,8 @@ from jurygraph.runs.reports.estimate import Estimator, Forecast, without_model_c
 from jurygraph.runs.store.folder import PLANNING
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.planning import PlanNote, notes_of
-from jurygraph.runs.workflows.scoring_job import ScoringJob
 from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.schema import Plan, Response, Task
 
@@ -21,7 +21,7 @@ class Forecaster:
     `plan_notes` are those of the plans so far.
     """
 
-    def __init__(self, job: ScoringJob, stored: StoredWork) -> None:
+    def __init__(self, job: TaskFileJob, stored: StoredWork) -> None:
         self._job = job
         self._stored = stored
         self._planner = Planner(job.jury)

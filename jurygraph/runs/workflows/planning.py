@@ -8,8 +8,8 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.models.request import CallSink
-from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.runs.writable_run import PlanningCalls, WritableRun
 from jurygraph.schema import Plan, Task
@@ -61,13 +61,13 @@ class PlannedTasks:
 
 
 @dataclass(kw_only=True)
-class JobPlanning:
+class JobPlanner:
     """Plans the tasks that are left.
 
     `stored_calls` is the number of calls that a planning which ended early left in the folder for the next session.
     """
 
-    job: ScoringJob
+    job: TaskFileJob
     stored: StoredWork
     totals: RunTotals
     switch: StopSwitch

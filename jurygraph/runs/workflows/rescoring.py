@@ -39,20 +39,20 @@ from jurygraph.judges.panel import (
 )
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.verification import recompute_rewards
-from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Extent, Header, changes
-from jurygraph.runs.store.ledger import Draft
+from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
+from jurygraph.runs.stored_groups import StoredGroup, TraceWithoutTexts, read_stored_groups
 from jurygraph.runs.writable_run import WritableRun, append_close_record, refuse_existing
 from jurygraph.schema import (
     ComponentSpec,
     Config,
     Decision,
     Survey,
-    SurveyOutline,
+    SurveyWithoutTexts,
     Task,
     digest_of,
 )
@@ -110,7 +110,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         by_task = {group.key: decision_for(group.key) for group in run.group_records()}
         refuse_new_names(run, config, by_task.values())
         rewards = recompute_rewards(
-            run, read_groups(run), lambda group: by_task[group.record.key], combiners
+            run, read_stored_groups(run), lambda group: by_task[group.record.key], combiners
         )
         values: list[tuple[float | None, float | None]] = []
         drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
@@ -148,21 +148,22 @@ def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) ->
     refuse_unknown_criteria(config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC])
 
 
-def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
+def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
     written: set[str] = set()
     for task_id, decision in by_task.items():
         if decision.digest not in written:
             written.add(decision.digest)
-            yield Draft("decision", decision.digest, decision.model_dump(mode="json"))
-        yield Draft("task", task_id, {"decision": decision.digest})
+            yield RecordDraft("decision", decision.digest, decision.model_dump(mode="json"))
+        yield RecordDraft("task", task_id, {"decision": decision.digest})
 
 
 def _trace_drafts(
-    rewards: Iterator[tuple[TraceOutline, Body]], values: list[tuple[float | None, float | None]]
-) -> Iterator[Draft]:
+    rewards: Iterator[tuple[TraceWithoutTexts, Body]],
+    values: list[tuple[float | None, float | None]],
+) -> Iterator[RecordDraft]:
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
-        yield Draft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
+        yield RecordDraft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
 
 
 def _is_changed(old: float | None, new: float | None) -> bool:
@@ -212,12 +213,12 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
     )
 
 
-def digest_deciding_inputs(content: Body, outline: SurveyOutline) -> str:
+def digest_deciding_inputs(content: Body, survey: SurveyWithoutTexts) -> str:
     """Return the digest of what a decision takes of a task, from its stored content; the rest is of the config."""
     planned = (content.get("profiles"), content.get("rubric"))
     names = ("stakeholders", "tensions", "rubric", "reviewers")
     deciding_fields = [content["task"][name] for name in names]
-    return digest_of([outline.digest, deciding_fields, *planned])
+    return digest_of([survey.digest, deciding_fields, *planned])
 
 
 class SurveyedTask(NamedTuple):
@@ -227,12 +228,12 @@ class SurveyedTask(NamedTuple):
     survey: Survey
 
     @classmethod
-    def read(cls, content: Body, outline: SurveyOutline) -> Self:
-        """Return what the stored content of a task and the outline of its survey contain."""
+    def read(cls, content: Body, survey: SurveyWithoutTexts) -> Self:
+        """Return what the stored content of a task and its survey without texts contain."""
         task = with_planning_results(
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
-        return cls(task, outline.survey(read_views(content)))
+        return cls(task, survey.with_views(read_views(content)))
 
     def decide(self, run: Run, config: Config, combiners: Combiners) -> Decision:
         """Return the decision of the task under a config."""
@@ -270,10 +271,10 @@ def task_decisions(
 
     def decision_for(task_id: str) -> Decision:
         content = require_content(run, task_id)
-        outline = run.survey_outline_of(task_id)
-        inputs_digest = digest_deciding_inputs(content, outline)
+        survey = run.survey_without_texts_of(task_id)
+        inputs_digest = digest_deciding_inputs(content, survey)
         if inputs_digest not in by_inputs:
-            planned = SurveyedTask.read(content, outline)
+            planned = SurveyedTask.read(content, survey)
             if revise is not None:
                 planned = planned._replace(task=revise(planned.task))
             by_inputs[inputs_digest] = planned.decide(run, config, combiners)
@@ -338,11 +339,11 @@ def learn_confusions(
     votes: list[JudgeVote] = []
     combiners = run.load_combiners(config_without)
     decision_for = task_decisions(run, config_without, combiners)
-    for group in read_groups(run):
+    for group in read_stored_groups(run):
         decision = decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
-        votes += _votes(group, run.survey_outline_of(group.record.key), spec, decision.rule)
+        votes += _votes(group, run.survey_without_texts_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(
@@ -382,11 +383,11 @@ def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -
 
 
 def _votes(
-    group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str
+    group: StoredGroup, survey: SurveyWithoutTexts, spec: ComponentSpec, rule: str
 ) -> Iterator[JudgeVote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
-    table = build_table(outline.questions, names, group.verdicts(outline))
+    table = build_table(survey.questions, names, group.verdicts(survey))
     levels = level_values(spec.params)
     panels: Any = spec.params.get("panels", {"": list(spec.inputs)})
     for reviewer, inputs in panels.items():

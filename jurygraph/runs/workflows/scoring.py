@@ -16,8 +16,8 @@ from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import RunRecorder
 from jurygraph.runs.workflows.planning import PlannedTasks
-from jurygraph.runs.workflows.scoring_job import ScoringJob, StopSwitch
 from jurygraph.runs.workflows.stored_work import StoredWork
+from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
 
@@ -26,10 +26,10 @@ _MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobScoring:
+class JobScorer:
     """Scores the groups of the planned tasks, each of which is stored once it is finished."""
 
-    job: ScoringJob
+    job: TaskFileJob
     stored: StoredWork
     planned: PlannedTasks
     totals: RunTotals

@@ -20,7 +20,7 @@ from jurygraph.runs.store.header import (
     format_value,
     read_header,
 )
-from jurygraph.runs.workflows.scoring_job import ScoringJob
+from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import WritableRun, append_close_record, open_if_there
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TableColumns, TaskSource
@@ -37,7 +37,7 @@ class StoredWork(AbstractContextManager["StoredWork"]):
     An open run is locked until `release`; a new one leaves nothing behind unless its plans are committed.
     """
 
-    def __init__(self, job: ScoringJob) -> None:
+    def __init__(self, job: TaskFileJob) -> None:
         """Open the run, and find out which tasks are scored.
 
         Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringJob:
+class TaskFileJob:
     """A jury that scores a file of tasks into the run in a folder, the first `limit` tasks if that is set.
 
     Results of the run in `branch` are reused; `profiles` gives the constraints and tensions of profiles in text.

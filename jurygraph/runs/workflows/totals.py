@@ -5,11 +5,11 @@ from functools import partial
 
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import ReplySource
 from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.ledger import Draft
+from jurygraph.runs.store.ledger import RecordDraft
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Call, Trace
 
 
@@ -25,9 +25,9 @@ class RunTotals:
             self._add_stored_groups(stored)
 
     def _add_stored_groups(self, run: Run) -> None:
-        for group in read_groups(run):
+        for group in read_stored_groups(run):
             task = group.record.key
-            questions = run.source.survey_outline(group.survey).questions
+            questions = run.source.survey_without_texts(group.survey).questions
             for trace in group.traces:
                 name = trace.response_id
                 read_texts = partial(run.source.ledger.texts_of, trace.record)
@@ -36,7 +36,7 @@ class RunTotals:
                 self.add_calls(run, map(Call.model_validate, body.get("calls", ())))
 
     def add_group(
-        self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[Draft]
+        self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[RecordDraft]
     ) -> None:
         """Count a scored group; `drafts` are the records of its traces."""
         plan = group.plan

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jurygraph.runs.integrity.verification import recompute_rewards, recompute_statistics
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from tests.runs.sample_runs import SIMPLE_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
@@ -17,14 +17,16 @@ from tests.runs.sample_runs import SIMPLE_CONFIG, evaluator_config, make_tasks, 
 def recompute(run: Run) -> list[str]:
     combiners = run.load_combiners()
     rewards = recompute_rewards(
-        run, read_groups(run), lambda group: run.decision(group.decision), combiners
+        run, read_stored_groups(run), lambda group: run.decision(group.decision), combiners
     )
     return [json.dumps(reward) for _, reward in rewards]
 
 
 def stored_rewards(run: Run) -> list[str]:
     return [
-        json.dumps(trace.body["reward"]) for group in read_groups(run) for trace in group.traces
+        json.dumps(trace.body["reward"])
+        for group in read_stored_groups(run)
+        for trace in group.traces
     ]
 
 
@@ -76,9 +78,9 @@ def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
 
 def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
     with closing(Run.open(rich)) as run:
-        for group in read_groups(run):
+        for group in read_stored_groups(run):
             assert (
-                recompute_statistics(group, run.survey_outline(group.survey))
+                recompute_statistics(group, run.survey_without_texts(group.survey))
                 == group.body["statistics"]
             )
 
@@ -90,4 +92,4 @@ def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) ->
         rescore(run, tmp_path / "rescored", run.config, lambda count: None)
     score(tmp_path / "run", tasks, SIMPLE_CONFIG)
     with closing(Run.open(tmp_path / "rescored")) as rescored:
-        assert [group.record.key for group in read_groups(rescored)] == ["t0"]
+        assert [group.record.key for group in read_stored_groups(rescored)] == ["t0"]

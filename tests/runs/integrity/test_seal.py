@@ -13,7 +13,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.verification import Seal, read_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import LEDGER, SEAL
-from jurygraph.runs.store.ledger import Draft, Ledger
+from jurygraph.runs.store.ledger import Ledger, RecordDraft
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
@@ -68,7 +68,7 @@ def find_seal(folder: Path, signer: Path | None = None) -> Seal | None:
     return read_seal(folder, signer)
 
 
-def append_record(folder: Path, draft: Draft) -> None:
+def append_record(folder: Path, draft: RecordDraft) -> None:
     with closing(Ledger.open(folder / LEDGER, write=True)) as ledger:
         ledger.append(draft)
         ledger.commit()

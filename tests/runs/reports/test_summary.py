@@ -17,7 +17,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     Response,
     Reward,
-    SurveyOutline,
+    SurveyWithoutTexts,
     Term,
     Trace,
 )
@@ -68,7 +68,7 @@ def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVe
 
 
 EVALUATORS = (("tone", "tone"), ("tone/late", "tone"), ("wit", "wit"))
-SHAPE = SurveyOutline(
+SHAPE = SurveyWithoutTexts(
     members=(("task", None),),
     derivations=(),
     questions=tuple(

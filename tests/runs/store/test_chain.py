@@ -8,8 +8,8 @@ import pytest
 from jurygraph.runs.store.ledger import (
     FIRST_LINK,
     MAX_TEXTS,
-    Draft,
     Record,
+    RecordDraft,
     commitment,
     make_record,
     record_label,
@@ -30,7 +30,7 @@ class TestSalts:
     ) -> None:
         count_random_bytes(monkeypatch)
         _, texts = make_record(
-            FIRST_LINK, 7, 0, Draft("trace", "r", {}, (b"one", b"two", b"three"))
+            FIRST_LINK, 7, 0, RecordDraft("trace", "r", {}, (b"one", b"two", b"three"))
         )
         assert [text.salt for text in texts] == [
             bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)
@@ -43,7 +43,7 @@ class TestSalts:
         ]
 
     def test_salts_differ_between_records(self) -> None:
-        draft = Draft("trace", "r", {}, (b"same", b"same"))
+        draft = RecordDraft("trace", "r", {}, (b"same", b"same"))
         salts = [text.salt for _ in range(50) for text in make_record(FIRST_LINK, 1, 0, draft)[1]]
         assert len(set(salts)) == 100
         assert all(len(salt) == SALT and any(salt) for salt in salts)
@@ -55,7 +55,7 @@ class TestRecord:
     ) -> None:
         count_random_bytes(monkeypatch)
         record, texts = make_record(
-            FIRST_LINK, 3, 12, Draft("trace", "r", {"value": 1}, (b"one", b"two"))
+            FIRST_LINK, 3, 12, RecordDraft("trace", "r", {"value": 1}, (b"one", b"two"))
         )
         assert [text.id for text in texts] == [3 * MAX_TEXTS, 3 * MAX_TEXTS + 1]
         assert record.content == {
@@ -65,7 +65,7 @@ class TestRecord:
         assert (record.seq, record.kind, record.key, record.at) == (3, "trace", "r", 12)
 
     def test_a_record_without_texts_has_no_commitments(self) -> None:
-        record, texts = make_record(FIRST_LINK, 1, 0, Draft("group", "", {"value": 1}))
+        record, texts = make_record(FIRST_LINK, 1, 0, RecordDraft("group", "", {"value": 1}))
         assert (record.body, texts) == ('{"value":1}', [])
 
     def test_a_label_has_number_kind_and_key(self) -> None:

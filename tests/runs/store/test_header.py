@@ -20,7 +20,7 @@ from jurygraph.runs.store.header import (
     model_settings,
     read_header,
 )
-from jurygraph.runs.store.ledger import MAX_TEXTS, Draft, Ledger
+from jurygraph.runs.store.ledger import MAX_TEXTS, Ledger, RecordDraft
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
 from jurygraph.sources import FileDigest, TableColumns, parse_config
@@ -220,7 +220,7 @@ class TestRecord:
 
     def test_erased_digests_are_marked(self, tmp_path: Path) -> None:
         ledger = self.store_header(tmp_path, header())
-        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
+        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.erase([MAX_TEXTS])
         ledger.commit()
         found = read_header(ledger)
@@ -245,7 +245,7 @@ class TestRecord:
         self, tmp_path: Path, body: dict[str, Any], kind: str
     ) -> None:
         ledger = Ledger.create(tmp_path / "run.sqlite")
-        ledger.append(Draft("run", "run-1", body))
+        ledger.append(RecordDraft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
             TraceMismatch,

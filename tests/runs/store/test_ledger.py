@@ -15,8 +15,8 @@ from jurygraph.runs.store.ledger import (
     FIRST_LINK,
     MAX_TEXTS,
     SCHEMA_VERSION,
-    Draft,
     Ledger,
+    RecordDraft,
     link_of,
 )
 from jurygraph.schema import canonical_json
@@ -31,7 +31,9 @@ def make_ledger(path: Path, records: int = 3) -> Ledger:
     ledger = Ledger.create(path)
     for number in range(records):
         ledger.append(
-            Draft("trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"])
+            RecordDraft(
+                "trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"]
+            )
         )
     ledger.commit()
     return ledger
@@ -86,35 +88,35 @@ class TestCreation:
 class TestTransactions:
     def test_uncommitted_records_are_discarded(self, path: Path) -> None:
         ledger = make_ledger(path)
-        ledger.append(Draft("trace", "late", {}))
+        ledger.append(RecordDraft("trace", "late", {}))
         ledger.close()
         assert Ledger.open(path).count == 3
 
     def test_a_rollback_restores_count_and_head(self, path: Path) -> None:
         ledger = make_ledger(path)
         before = ledger.count, ledger.head
-        ledger.append(Draft("trace", "late", {}, [b"text"]))
+        ledger.append(RecordDraft("trace", "late", {}, [b"text"]))
         ledger.rollback()
         assert (ledger.count, ledger.head) == before
-        assert ledger.append(Draft("trace", "next", {}, [b"text"])) == 4
+        assert ledger.append(RecordDraft("trace", "next", {}, [b"text"])) == 4
 
     def test_a_writer_does_not_block_a_reader(self, path: Path) -> None:
         writer = make_ledger(path)
         reader = Ledger.open(path)
-        writer.append(Draft("trace", "late", {}))
+        writer.append(RecordDraft("trace", "late", {}))
         assert [record.key for record in reader.records()] == ["r0", "r1", "r2"]
         writer.commit()
         assert reader.count == 3, "a reader sees the run as it was when it was opened"
 
     def test_a_number_that_json_cannot_represent_is_refused(self, path: Path) -> None:
         with pytest.raises(ValueError, match="JSON"):
-            Ledger.create(path).append(Draft("trace", "r", {"value": float("nan")}))
+            Ledger.create(path).append(RecordDraft("trace", "r", {"value": float("nan")}))
 
 
 class TestSearch:
     def test_records_come_in_order_by_kind_and_range(self, path: Path) -> None:
         ledger = make_ledger(path, 1200)
-        ledger.append(Draft("close", "", {}))
+        ledger.append(RecordDraft("close", "", {}))
         assert [record.seq for record in ledger.records()] == list(range(1, 1202))
         assert [record.seq for record in ledger.records("close")] == [1201]
         assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [
@@ -129,8 +131,8 @@ class TestSearch:
 
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
-        ledger.append(Draft("erasure", "r1", {"number": 1}))
-        ledger.append(Draft("erasure", "r1", {"number": 2}))
+        ledger.append(RecordDraft("erasure", "r1", {"number": 1}))
+        ledger.append(RecordDraft("erasure", "r1", {"number": 2}))
         found = ledger.find("erasure", "r1")
         assert found is not None
         assert found.content == {"number": 2}
@@ -138,7 +140,7 @@ class TestSearch:
 
     def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
         ledger = make_ledger(path)
-        ledger.append(Draft("plan", "p", {}, [b"another"]), Draft("trace", "none", {}))
+        ledger.append(RecordDraft("plan", "p", {}, [b"another"]), RecordDraft("trace", "none", {}))
         ledger.commit()
         assert [text.content for text in ledger.first_texts("trace")] == [
             b"text 0",
@@ -152,7 +154,7 @@ class TestErasure:
     def test_an_erased_text_is_nowhere_in_the_folder(self, path: Path) -> None:
         ledger = Ledger.create(path)
         secret = b"a word that nobody may read again"
-        ledger.append(Draft("trace", "r", {}, [secret, secret * 500]))
+        ledger.append(RecordDraft("trace", "r", {}, [secret, secret * 500]))
         ledger.commit()
         ledger.erase([MAX_TEXTS, MAX_TEXTS + 1])
         ledger.commit()
@@ -208,7 +210,7 @@ class TestFile:
         # SQLite's own simulation of a full disk
         ledger._connection.execute("PRAGMA max_page_count = 10")
         with pytest.raises(InputError, match="the disk is full; free some space"):
-            ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
+            ledger.append(RecordDraft("trace", "big", {}, [b"x" * 100_000]))
         ledger.rollback()
         assert ledger.count == 3
         assert json.loads(ledger.record_at(3).body)["value"] == 2

@@ -12,8 +12,8 @@ from jurygraph.runs.store.ledger import (
     MAX_TEXTS,
     SCHEMA_VERSION,
     TABLES,
-    Draft,
     Ledger,
+    RecordDraft,
     _translate_errors,
 )
 from tests.runs.store.test_ledger import execute_sql, make_ledger
@@ -46,15 +46,15 @@ class TestTexts:
     def test_an_erased_text_is_left_out(self, path: Path) -> None:
         ledger = make_ledger(path, 2)
         ledger.append(
-            Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}),
-            Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}),
+            RecordDraft("erasure", "", {"ids": [MAX_TEXTS + 1]}),
+            RecordDraft("erasure", "", {"ids": [2 * MAX_TEXTS]}),
         )
         ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
         assert ledger.texts(read_commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
     def test_a_text_missing_without_an_erasure_is_named(self, path: Path) -> None:
         ledger = make_ledger(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
+        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
         execute_sql(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
         named = (
@@ -74,7 +74,9 @@ class TestTexts:
 
 def test_records_appended_together_keep_all_their_texts(path: Path) -> None:
     ledger = Ledger.create(path)
-    drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
+    drafts = [
+        RecordDraft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)
+    ]
     assert ledger.append(*drafts) == 3
     assert ledger.texts(read_commitments(ledger)) == {
         number + 1: {0: f"text {number}".encode()} for number in range(3)
@@ -122,7 +124,7 @@ class TestRequire:
     def test_later_records_are_visible_only_in_a_snapshot(self, path: Path) -> None:
         writer, reader = make_ledger(path), Ledger.open(path)
         assert reader is not None
-        writer.append(Draft("trace", "late", {}))
+        writer.append(RecordDraft("trace", "late", {}))
         writer.commit()
         assert (reader.find("trace", "late"), reader.count_records("trace"), reader.count) == (
             None,
@@ -131,7 +133,7 @@ class TestRequire:
         )
         with reader.snapshot():
             assert (reader.count_records("trace"), reader.count) == (4, 4)
-            writer.append(Draft("trace", "later", {}))
+            writer.append(RecordDraft("trace", "later", {}))
             writer.commit()
             assert reader.head == reader.record_at(4).link
             assert [one.key for one in reader.records(after=3)] == ["late"]
@@ -162,7 +164,7 @@ class TestCreate:
     def test_a_closed_ledger_is_one_plain_file(self, path: Path) -> None:
         ledger = make_ledger(path)
         assert path.with_name("run.sqlite-wal").exists()
-        ledger.append(Draft("trace", "late", {}))
+        ledger.append(RecordDraft("trace", "late", {}))
         ledger.close_as_plain_file()
         assert [one.name for one in path.parent.iterdir()] == ["run.sqlite"]
         assert path.read_bytes()[18:20] == b"\1\1", "no reader has to make a file beside it"
@@ -223,7 +225,7 @@ class TestOtherPrograms:
         with pytest.raises(
             InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"
         ):
-            ledger.append(Draft("trace", "r", {}))
+            ledger.append(RecordDraft("trace", "r", {}))
         other.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store import ledger as ledger_module
-from jurygraph.runs.store.ledger import Draft, Ledger
+from jurygraph.runs.store.ledger import Ledger, RecordDraft
 
 
 def append_values(path: Path, *values: int) -> Ledger:
@@ -18,7 +18,7 @@ def append_values(path: Path, *values: int) -> Ledger:
     ledger = Ledger.create(path) if not path.exists() else Ledger.open(path, write=True)
     assert ledger is not None
     for value in values:
-        ledger.append(Draft("trace", f"r{value}", {"value": value}, [b"text " * 2000]))
+        ledger.append(RecordDraft("trace", f"r{value}", {"value": value}, [b"text " * 2000]))
         ledger.commit()
     return ledger
 

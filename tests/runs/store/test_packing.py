@@ -31,7 +31,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     Response,
     Survey,
-    SurveyOutline,
+    SurveyWithoutTexts,
     TaskView,
     Trace,
     Wave,
@@ -40,7 +40,7 @@ from tests.graphs.scenes import Scene, scenes
 
 VIEW = TaskView(id="t", query="?")
 QUESTION = Question(id="q", evaluator="own.e", version="1", subject="e", view=VIEW.digest)
-OUTLINE = SurveyOutline.of(
+OUTLINE = SurveyWithoutTexts.of(
     Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),))
 )
 STAMP = {"question": "q", "evaluator": "own.e", "version": "1", "subject": "e"}
@@ -249,16 +249,18 @@ class TestShape:
     @given(scenes())
     def test_a_survey_survives_as_outline_and_views(self, scene: Scene) -> None:
         survey = scene.plan.survey
-        outline = SurveyOutline.model_validate(through_json(SurveyOutline.of(survey).model_dump()))
-        assert outline.digest == SurveyOutline.of(survey).digest
-        assert outline.survey(list(survey.views.values())) == survey
+        outline = SurveyWithoutTexts.model_validate(
+            through_json(SurveyWithoutTexts.of(survey).model_dump())
+        )
+        assert outline.digest == SurveyWithoutTexts.of(survey).digest
+        assert outline.with_views(list(survey.views.values())) == survey
 
     def test_tasks_with_the_same_questions_share_an_outline(self) -> None:
         other = TaskView(id="u", query="another one")
         question = QUESTION.model_copy(update={"view": other.digest})
         survey = Survey(views={other.digest: other}, questions=(question,), waves=OUTLINE.waves)
-        assert SurveyOutline.of(survey).digest == OUTLINE.digest
-        assert "another" not in json.dumps(SurveyOutline.of(survey).model_dump())
+        assert SurveyWithoutTexts.of(survey).digest == OUTLINE.digest
+        assert "another" not in json.dumps(SurveyWithoutTexts.of(survey).model_dump())
 
 
 class TestVerdictsOnAWholeGroup:

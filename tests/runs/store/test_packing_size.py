@@ -9,10 +9,10 @@ from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     pack_reward,
+    pack_task,
     read_planning_results,
     read_views,
     skipped_questions,
-    task_text,
     unpack_reward,
     unpack_verdict,
 )
@@ -40,7 +40,7 @@ def test_views_store_only_their_differences_from_the_task() -> None:
         },
         about,
     )
-    text = task_text(about, plan)
+    text = pack_task(about, plan)
     content = json.loads(text)
     assert read_views(content) == list(plan.survey.views.values())
     assert read_planning_results(content) == {}
@@ -52,7 +52,7 @@ def test_an_annotated_rubric_survives_with_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
-    assert read_planning_results(json.loads(task_text(about, annotated))) == {
+    assert read_planning_results(json.loads(pack_task(about, annotated))) == {
         "rubric": about.rubric
     }
 

@@ -11,7 +11,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store import ledger as writer_module
-from jurygraph.runs.store.ledger import Draft, Ledger, Writer
+from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -24,9 +24,10 @@ def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
     return run
 
 
-def make_batch(number: int, size: int = 2) -> list[Draft]:
+def make_batch(number: int, size: int = 2) -> list[RecordDraft]:
     return [
-        Draft("trace", f"{number}/{place}", {"number": number}, [b"text"]) for place in range(size)
+        RecordDraft("trace", f"{number}/{place}", {"number": number}, [b"text"])
+        for place in range(size)
     ]
 
 
@@ -113,7 +114,7 @@ async def test_an_error_stops_the_writing_and_is_raised(tmp_path: Path) -> None:
     await writer.append_durably(make_batch(1))
     ledger._connection.execute("PRAGMA max_page_count = 8")
     with pytest.raises(InputError, match="disk is full"):
-        await writer.append_durably([Draft("trace", "big", {}, [b"x" * 100_000])])
+        await writer.append_durably([RecordDraft("trace", "big", {}, [b"x" * 100_000])])
     with pytest.raises(InputError, match="disk is full"):
         writer.append(make_batch(2))
     with pytest.raises(InputError, match="disk is full"):

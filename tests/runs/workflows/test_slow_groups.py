@@ -13,11 +13,11 @@ from aiohttp import web
 from jurygraph.errors import BudgetExceeded
 from jurygraph.interchange.tables import table_to_csv
 from jurygraph.interchange.traces import export_jsonl
+from jurygraph.runs.export_table import TableName
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.run_tables import read_table
-from jurygraph.runs.tables import TableName
+from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.table_reader import read_table
 from jurygraph.runs.workflows.forecasting import Forecaster
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.writable_run import WritableRun
@@ -246,9 +246,9 @@ def read_everything(folder: Path) -> list[Any]:
         for name in get_args(TableName):
             with closing(read_table(run, name)) as table:
                 tables.append(list(table_to_csv(table)))
-        outlines = [
+        reward_lines = [
             (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces])
-            for one in read_groups(run)
+            for one in read_stored_groups(run)
         ]
         watched = [
             [one.trace.response_id for one in group] for group in monitor.read_groups(folder)
@@ -256,7 +256,7 @@ def read_everything(folder: Path) -> list[Any]:
         return [
             exported,
             tables,
-            outlines,
+            reward_lines,
             watched,
             list(read_responses(run)),
             report(read_scores(run)).to_json() | {"run": ""},

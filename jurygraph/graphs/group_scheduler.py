@@ -1,0 +1,138 @@
+"""The schedule of many groups in one run of the score graph: when the next batch starts, and what has finished."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import NamedTuple
+
+from jurygraph.graphs.groups import Group, GroupOutcome, split_into_batches
+from jurygraph.graphs.groups_in_work import GroupsInWork
+from jurygraph.graphs.score_graph import run_machine
+from jurygraph.graphs.time_limits import start_isolated
+
+MAX_WAITING = 2
+"""Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
+
+BatchStarter = Callable[
+    [Sequence[Group], GroupsInWork], "Awaitable[Sequence[asyncio.Future[GroupOutcome]]]"
+]
+
+
+class FinishedGroup(NamedTuple):
+    """A group that is out of the score graph, with its number among those that went in."""
+
+    number: int
+    group: Group
+    outcome: GroupOutcome
+
+
+class GroupScheduler:
+    """Lets many groups into one run of the score graph: a batch of them starts while there is room.
+
+    `start_batch` lets a batch into the groups in work, and returns the future outcome of each. A batch has `batch_size`
+    responses, and `most_in_work` are in work at once. `plans_by_model` is true where a model may plan a group.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[Group],
+        start_batch: BatchStarter,
+        *,
+        batch_size: int,
+        most_in_work: int,
+        plans_by_model: bool,
+        langsmith: bool,
+    ) -> None:
+        self._start_batch = start_batch
+        self._size = batch_size
+        self._most_in_work = most_in_work
+        self._plans_by_model = plans_by_model
+        self._langsmith = langsmith
+        self._batches = split_into_batches(enumerate(groups), self._size_in_batch, batch_size)
+        self._in_work = GroupsInWork()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._finished: list[FinishedGroup] = []
+        self._responses_in_work = 0
+        self._responses_waiting = 0
+
+    def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
+        """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
+        _, group = numbered
+        is_planned_by_model = group.plan is None and self._plans_by_model
+        return self._size if is_planned_by_model else _count_responses(group)
+
+    async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
+        """Yield the groups that finished since the last time, in the order of their numbers.
+
+        Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
+        """
+        self._start(partial(run_machine, self._in_work))
+        try:
+            while await self._admit_batch():
+                await self._news.wait()
+                self._news.clear()
+                finished = sorted(self._finished)
+                self._finished = []
+                if finished:
+                    yield finished
+                for task in [task for task in self._tasks if task.done()]:
+                    self._tasks.remove(task)
+                    task.result()
+            self._in_work.close()
+            await asyncio.gather(*self._tasks)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def run_in_order(self) -> AsyncGenerator[FinishedGroup, None]:
+        """Yield the groups in the order of their numbers; those that finish earlier wait."""
+        waiting: dict[int, FinishedGroup] = {}
+        number = 0
+        async with aclosing(self.run()) as results:
+            async for finished in results:
+                for group in finished:
+                    waiting[group.number] = group
+                    self._responses_waiting += _count_responses(group.group)
+                while number in waiting:
+                    group = waiting.pop(number)
+                    self._responses_waiting -= _count_responses(group.group)
+                    yield group
+                    number += 1
+
+    async def _admit_batch(self) -> bool:
+        """Let batches of groups in while there is room; return whether any are in work, or finished."""
+        while self._has_room() and (batch := next(self._batches, None)) is not None:
+            self._responses_in_work += sum(_count_responses(group) for _, group in batch)
+            self._start(partial(self._admit, batch))
+            await asyncio.sleep(0)  # the task begins before the next batch is read
+        return self._responses_in_work > 0 or bool(self._finished)
+
+    def _has_room(self) -> bool:
+        most = self._most_in_work
+        with_next = self._responses_in_work + self._size
+        can_hold_next = with_next + self._responses_waiting <= most * (1 + MAX_WAITING)
+        return self._responses_in_work == 0 or (with_next <= most and can_hold_next)
+
+    async def _admit(self, batch: Sequence[tuple[int, Group]]) -> None:
+        groups = [group for _, group in batch]
+        outcomes = await self._start_batch(groups, self._in_work)
+        for (number, group), outcome in zip(batch, outcomes, strict=True):
+            outcome.add_done_callback(partial(self._finish, number, group))
+
+    def _finish(self, number: int, group: Group, outcome: "asyncio.Future[GroupOutcome]") -> None:
+        self._responses_in_work -= _count_responses(group)
+        if not outcome.cancelled():
+            self._finished.append(FinishedGroup(number, group, outcome.result()))
+        self._news.set()
+
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = start_isolated(work, self._langsmith)
+        task.add_done_callback(lambda _: self._news.set())
+        self._tasks.add(task)
+
+
+def _count_responses(group: Group) -> int:
+    return max(1, len(group.responses))  # one without any is in work until it is refused
