@@ -449,8 +449,8 @@ class Jury(Displayed):
 
     def _schedule(self, groups: Iterable[Group], sink: "CallSink | None") -> GroupScheduler:
         return GroupScheduler(
-            groups,
-            partial(self._start_batch, sink=sink),
+            groups=groups,
+            start_batch=partial(self._start_batch, sink=sink),
             batch_size=self._batch_size,
             most_in_work=self._most_in_work,
             plans_by_model=self._plans_by_model,

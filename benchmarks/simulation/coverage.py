@@ -28,8 +28,8 @@ from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     BEHAVIOURS,
     CLASSES,
-    CLEAR,
-    HARD,
+    CLEAR_ITEM_BETA,
+    HARD_ITEM_BETA,
     VALUES,
     Setting,
     SimulatedEvaluation,
@@ -37,7 +37,10 @@ from jurygraph.studies.simulate import (
     stableval,
 )
 
-AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
+AMBIGUITY = {
+    "clear": CLEAR_ITEM_BETA[0] / sum(CLEAR_ITEM_BETA),
+    "hard": HARD_ITEM_BETA[0] / sum(HARD_ITEM_BETA),
+}
 """Mean ambiguity of clear and of hard items."""
 INTERVALS = ("items", "bootstrap", "refits", "published")
 FIGURES = (

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import (
-    CALIBRATION,
-    OPPOSED,
+    CALIBRATION_STEPS,
+    OPPOSED_COMPONENTS,
     Detectors,
     Measure,
     centered_rewards,
@@ -49,14 +49,14 @@ class RunLengths(NamedTuple):
 
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
-    first = unchanged_steps(seed, CALIBRATION)
-    series = series_of(first[0], OPPOSED, ("repetition",))
-    conflict = conflict_limit([disagreement(step, OPPOSED) for step in first])
+    first = unchanged_steps(seed, CALIBRATION_STEPS)
+    series = series_of(first[0], OPPOSED_COMPONENTS, ("repetition",))
+    conflict = conflict_limit([disagreement(step, OPPOSED_COMPONENTS) for step in first])
     reference = np.concatenate([centered_rewards(step) for step in first])
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
         measured += [
-            measure_series(step, series, OPPOSED, conflict, reference)
+            measure_series(step, series, OPPOSED_COMPONENTS, conflict, reference)
             for step in unchanged_steps(drawn, _CHUNK)
         ]
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))

@@ -32,7 +32,7 @@ MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: belo
 PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
-_EQUAL = 1e-12
+_ROUNDING = 1e-12
 COMPONENT = "component."
 
 Direction = Literal["up", "down"]
@@ -156,7 +156,7 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
         deviations.append(column - means[group])
     x, y = deviations
     size = np.sqrt(float(x @ x) * float(y @ y))
-    if size <= _EQUAL * max(1.0, float(rewards @ rewards)):
+    if size <= _ROUNDING * max(1.0, float(rewards @ rewards)):
         return float("nan")
     return float(x @ y / size)
 
@@ -172,7 +172,7 @@ def saturation(rewards: Floats, groups: Ints) -> Floats:
     np.maximum.at(high, groups, rewards)
     np.minimum.at(low, groups, rewards)
     sizes = np.bincount(groups, minlength=count)
-    return np.where(sizes > 1, high - low <= _EQUAL, np.nan)
+    return np.where(sizes > 1, high - low <= _ROUNDING, np.nan)
 
 
 def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
@@ -201,7 +201,7 @@ def measure_spread(rewards: Floats) -> Measure:
     if len(values) < 2:
         return Measure(np.nan, np.nan, np.nan)
     spread = float(values.std(ddof=1))
-    if spread <= _EQUAL * (1.0 + float(np.abs(values).max())):
+    if spread <= _ROUNDING * (1.0 + float(np.abs(values).max())):
         return Measure(0.0, np.nan, np.nan)
     return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
@@ -222,7 +222,7 @@ def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     if len(values) < 2 or not len(reference):
         return Measure(np.nan, np.nan, np.nan)
     distance = float(stats.wasserstein_distance(values - values.mean(), reference))
-    if distance <= _EQUAL:
+    if distance <= _ROUNDING:
         return Measure(np.nan, np.nan, np.nan)
     return _build_measure(distance, float(np.log(distance)), 0.25)
 
@@ -312,7 +312,7 @@ def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: 
 REFERENCES = (0.25, 1.0)
 """Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd. A
 score that is far enough out exceeds the limit of the second one at once."""
-TESTS = 2 * len(REFERENCES)
+TESTS_PER_SERIES = 2 * len(REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
 LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
@@ -335,7 +335,7 @@ def limits(arl: float, series: int) -> Floats:
     Each has an equal share of the false alarms. Alarms of one test occur at a rate of 1 / ARL, and the rates add up;
     correlated tests raise fewer alarms. So the whole has at least the required ARL.
     """
-    arl_per_test = arl * series * TESTS
+    arl_per_test = arl * series * TESTS_PER_SERIES
 
     def limit(k: float) -> float:
         highest = 10.0 + np.log(arl_per_test) / k
@@ -441,9 +441,9 @@ class Detectors:
 
 MIN_STEPS = LEARNING_SCORES + 1  # the first step at which anything is tested
 MAX_ARL = 1e9
-OPPOSED = ("accuracy", "format", "steps")
+OPPOSED_COMPONENTS = ("accuracy", "format", "steps")
 """The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
-CALIBRATION = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
+CALIBRATION_STEPS = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
 LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
 """Series that compare with the first steps, and have no value in them."""
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
@@ -519,7 +519,7 @@ class Analyzer:
         Raises `InputError` if its series differ from those of earlier steps.
         """
         if not self.series:
-            opposed = tuple(name for name in OPPOSED if name in step.components)
+            opposed = tuple(name for name in OPPOSED_COMPONENTS if name in step.components)
             self._opposed = opposed if len(opposed) > 1 else ()
             self.series = series_of(step, self._opposed, self.penalties)
             self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
@@ -544,12 +544,12 @@ class Analyzer:
 
     def _calibrate(self, step: TrainingStep) -> None:
         """Learn from the first steps what conflict is, and how rewards are distributed."""
-        if self.steps > CALIBRATION:
+        if self.steps > CALIBRATION_STEPS:
             return
         self._first_rewards.append(centered_rewards(step))
         if self._opposed:
             self._first_pairs.append(disagreement(step, self._opposed))
-        if self.steps == CALIBRATION:
+        if self.steps == CALIBRATION_STEPS:
             self._reference = np.concatenate(self._first_rewards)
             self._conflict = conflict_limit(self._first_pairs) if self._opposed else float("nan")
 

@@ -145,7 +145,7 @@ MAX_WORDS = 100_000
 
 _SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3
 
-_REPEATED = 2
+_REPEATED_GRAM_LENGTH = 2
 
 Gram = tuple[str, ...]
 WordCounts = list[tuple[int, int]]
@@ -227,9 +227,9 @@ def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
     itself."""
     repeated = [index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)]
     earlier_grams: set[Gram] = set()
-    for index, gram in enumerate(grams(sequence, _REPEATED)):
+    for index, gram in enumerate(grams(sequence, _REPEATED_GRAM_LENGTH)):
         if gram in earlier_grams:
-            repeated[index : index + _REPEATED] = [True] * _REPEATED
+            repeated[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH
         earlier_grams.add(gram)
     for is_repeat, piece in groupby(zip(repeated, sequence, strict=True), key=itemgetter(0)):
         if not is_repeat:

@@ -18,7 +18,7 @@ from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.plan import SUBMITTED, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
-_LEAST = 0.5e-4
+_LEAST_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
 _MAX_LOOKUPS = 8
@@ -50,7 +50,7 @@ class PointsLine(FrozenModel):
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
-        return self.lost >= _LEAST
+        return self.lost >= _LEAST_POINTS_SHOWN
 
     def __str__(self) -> str:
         """Describe the line so that its points follow from the numbers in it."""
@@ -127,7 +127,7 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
     answer = ""
     reason = ""
     # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
-    if lost >= _LEAST or effects & {"unjudged", "discarded"}:
+    if lost >= _LEAST_POINTS_SHOWN or effects & {"unjudged", "discarded"}:
         answer = _answer(part)
         reason = describe_losses(part.verdicts)
     return PointsLine(

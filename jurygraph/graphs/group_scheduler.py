@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ class FinishedGroup(NamedTuple):
     outcome: GroupOutcome
 
 
+@dataclass(kw_only=True)
 class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
@@ -34,22 +36,16 @@ class GroupScheduler:
     responses, and `most_in_work` are in work at once. `plans_by_model` is true where a model may plan a group.
     """
 
-    def __init__(
-        self,
-        groups: Iterable[Group],
-        start_batch: BatchStarter,
-        *,
-        batch_size: int,
-        most_in_work: int,
-        plans_by_model: bool,
-        langsmith: bool,
-    ) -> None:
-        self._start_batch = start_batch
-        self._size = batch_size
-        self._most_in_work = most_in_work
-        self._plans_by_model = plans_by_model
-        self._langsmith = langsmith
-        self._batches = split_into_batches(enumerate(groups), self._size_in_batch, batch_size)
+    groups: Iterable[Group]
+    start_batch: BatchStarter
+    batch_size: int
+    most_in_work: int
+    plans_by_model: bool
+    langsmith: bool
+
+    def __post_init__(self) -> None:
+        numbered = enumerate(self.groups)
+        self._batches = split_into_batches(numbered, self._size_in_batch, self.batch_size)
         self._in_work = GroupsInWork()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -60,15 +56,15 @@ class GroupScheduler:
     def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
         """Return a group's number of responses; a whole batch if a model plans it, for which others would wait."""
         _, group = numbered
-        is_planned_by_model = group.plan is None and self._plans_by_model
-        return self._size if is_planned_by_model else _count_responses(group)
+        is_planned_by_model = group.plan is None and self.plans_by_model
+        return self.batch_size if is_planned_by_model else _count_responses(group)
 
     async def run(self) -> AsyncGenerator[list[FinishedGroup], None]:
         """Yield the groups that finished since the last time, in the order of their numbers.
 
         Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
         """
-        self._start(partial(run_machine, self._in_work))
+        self._start_task(partial(run_machine, self._in_work))
         try:
             while await self._admit_batch():
                 await self._news.wait()
@@ -106,19 +102,18 @@ class GroupScheduler:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
             self._responses_in_work += sum(_count_responses(group) for _, group in batch)
-            self._start(partial(self._admit, batch))
+            self._start_task(partial(self._admit, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
         return self._responses_in_work > 0 or bool(self._finished)
 
     def _has_room(self) -> bool:
-        most = self._most_in_work
-        with_next = self._responses_in_work + self._size
-        can_hold_next = with_next + self._responses_waiting <= most * (1 + MAX_WAITING)
-        return self._responses_in_work == 0 or (with_next <= most and can_hold_next)
+        with_next = self._responses_in_work + self.batch_size
+        can_hold_next = with_next + self._responses_waiting <= self.most_in_work * (1 + MAX_WAITING)
+        return self._responses_in_work == 0 or (with_next <= self.most_in_work and can_hold_next)
 
     async def _admit(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self._start_batch(groups, self._in_work)
+        outcomes = await self.start_batch(groups, self._in_work)
         for (number, group), outcome in zip(batch, outcomes, strict=True):
             outcome.add_done_callback(partial(self._finish, number, group))
 
@@ -128,8 +123,8 @@ class GroupScheduler:
             self._finished.append(FinishedGroup(number, group, outcome.result()))
         self._news.set()
 
-    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
-        task = start_isolated(work, self._langsmith)
+    def _start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = start_isolated(work, self.langsmith)
         task.add_done_callback(lambda _: self._news.set())
         self._tasks.add(task)
 

@@ -23,7 +23,7 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Material, RecordedVerdict
 from jurygraph.schema.verdict import VerdictKey
 
-PAUSE = 0.02
+PAUSE_SECONDS = 0.02
 """Seconds for which a turn waits for more groups, while others are judged: a turn costs CPU, however many it takes."""
 TURNS_A_RUN = 500
 """Number of turns after which another run of the graph goes on, since a tracer keeps a run until its end."""
@@ -226,7 +226,7 @@ class GroupsInWork:
             await self._wait_for_news()
         if len(self._ready) < len(self._groups):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wait_for_news(), PAUSE)
+                await asyncio.wait_for(self._wait_for_news(), PAUSE_SECONDS)
         return self._take_ready()
 
     async def _wait_for_news(self) -> None:

@@ -119,16 +119,15 @@ def _start_inline_calls(
     for branch in branches:
         _start_calls(branch, groups, work)
     groups.begin_step(1)
-    state = ScoreState(turn=turn + 1)
-    command = groups.go_on(state)
-    return Command(goto=command.goto, update={**state, **(command.update or {})})
+    command = groups.go_on(ScoreState(turn=turn + 1))
+    return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
 
 
 def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
     """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
+    evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
-    names = {judgement.question.evaluator for judgement in judgements}
-    are_inline = all(entry.context.evaluators[name].runs_inline for name in names)
+    are_inline = all(evaluators[due.question.evaluator].runs_inline for due in judgements)
     return are_inline and not work.derivations
 
 
@@ -157,10 +156,8 @@ async def _read_answers(entries: Sequence[GroupInWork]) -> None:
 
 
 def _make_deriver_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
-    derivations = work.derivations
-    if not derivations:
-        return None
-    return deriver_calls(derivations, entry.group.plan.survey, entry.context)
+    survey = entry.group.plan.survey
+    return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
 
 
 def _evaluator_calls_maker(branch: str) -> GroupUserCallsMaker:

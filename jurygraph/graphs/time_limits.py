@@ -32,7 +32,7 @@ OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
 MAX_HANGING = 4
 """Number of hanging threads from which on an evaluator or deriver is not called any more."""
-_CANCELLING = 0.5  # seconds for a cancelled coroutine to end
+_CANCELLING_SECONDS = 0.5  # seconds for a cancelled coroutine to end
 
 LEFT_ALONE: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
@@ -195,7 +195,7 @@ class CallLimits:
         finally:
             if not task.done():
                 task.cancel()
-                await asyncio.wait({task}, timeout=_CANCELLING)
+                await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
                 self.threads.give_up(self.owner, made)
             # it caught the cancellation: asyncio would wait for it when the loop is closed
             if not task.done():

@@ -246,7 +246,7 @@ def mean_interval(
 
 NORMAL_QUANTILE = 1.959963984540054
 """The 0.975 quantile of the standard normal distribution."""
-_ADDED = 0.5
+_ADDED_CLUSTERS = 0.5
 """Clusters added to estimate n_eff: the least that keeps coverage at .93 (`benchmarks inference`)."""
 
 
@@ -335,15 +335,15 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
 def _effective_trials(hits: Floats, sizes: Floats) -> float:
     """Return n_eff = s² / V, with s² the sample variance of single trials, and V the jackknife variance of their share.
 
-    Both are of the clusters and `_ADDED` more: half of only hits, half of none. Without them a few equal clusters, or
-    a few rare hits that happen to be spread evenly, would seem to be independent trials.
+    Both are of the clusters and `_ADDED_CLUSTERS` more: half of only hits, half of none. Without them a few equal
+    clusters, or a few rare hits that happen to be spread evenly, would seem to be independent trials.
     """
     mean = sizes.mean()
     n = np.append(sizes, [mean, mean])
     s = np.append(hits, [mean, 0.0])
-    weights = np.append(np.ones(len(sizes)), [_ADDED / 2, _ADDED / 2])
+    weights = np.append(np.ones(len(sizes)), [_ADDED_CLUSTERS / 2, _ADDED_CLUSTERS / 2])
     trials = float(weights @ n)
-    clusters = len(sizes) + _ADDED
+    clusters = len(sizes) + _ADDED_CLUSTERS
     share = float(weights @ s) / trials
     changes = (n * share - s) / (trials - n)  # of the share, without each cluster
     variance = (clusters - 1) / clusters * float(weights @ changes**2)

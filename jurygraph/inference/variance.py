@@ -21,7 +21,7 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_parts
 
 _ROUNDING = 1e-12
-_LARGEST = 700.0  # its exponential is finite
+_LARGEST_EXPONENT = 700.0  # its exponential is finite
 
 
 class VarianceSplit(NamedTuple):
@@ -174,7 +174,7 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
 
 def _correlation_at(log_f: float, size: float) -> float:
     """Return ρ, at least 0, at a variance ratio F."""
-    f = math.exp(min(log_f, _LARGEST))
+    f = math.exp(min(log_f, _LARGEST_EXPONENT))
     return max(0.0, 1.0 - size / (f + size - 1.0))
 
 

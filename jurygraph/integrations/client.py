@@ -17,9 +17,9 @@ import httpx
 
 from jurygraph.errors import InputError, NoRewardError
 
-PATIENCE = 170.0
+PATIENCE_SECONDS = 170.0
 """Seconds after which a reward counts as failed: below the 180 s after which OpenRLHF sends a request again."""
-_PAUSE = 1.0
+_PAUSE_SECONDS = 1.0
 """Seconds before a request is sent again, where the server names none."""
 
 
@@ -33,7 +33,9 @@ class ServerReply(NamedTuple):
 class RewardClient:
     """Asks the reward server at a URL. It can be pickled, and used in several event loops."""
 
-    def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, patience: float = PATIENCE_SECONDS
+    ) -> None:
         if not url.startswith(("http://", "https://")):
             raise InputError(f"url: is {url!r}; write that of `jurygraph serve`, http://…")
         self._url = url.rstrip("/").removesuffix("/v1/score")
@@ -80,7 +82,7 @@ class RewardClient:
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
         async with httpx.AsyncClient(verify=_tls(), timeout=self._patience) as client:
             while True:
-                problem, pause = "", _PAUSE
+                problem, pause = "", _PAUSE_SECONDS
                 try:
                     response = await client.post(
                         f"{self._url}{path}", content=content, headers=headers
@@ -131,4 +133,4 @@ def _read_pause(response: httpx.Response) -> float:
     try:
         return max(0.0, float(response.headers["Retry-After"]))
     except (KeyError, ValueError):
-        return _PAUSE
+        return _PAUSE_SECONDS

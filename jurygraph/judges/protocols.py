@@ -331,8 +331,8 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
 UTILITY = "utility"
 WEIGHT = "weight"
 # a sum of 0.97 is less than that in floats
-_TOLERANCE = 0.02 + 1e-9
-_ROUNDING = 0.005
+_SUM_TOLERANCE = 0.02 + 1e-9
+_WEIGHT_TOLERANCE = 0.005
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
 _MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
 _TYPICAL_CONSTRAINTS = 6  # number of constraints in a reply about a person with a profile alone
@@ -362,7 +362,7 @@ class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for 
     def _sum_to_one(self) -> "WeightsReply":
         weights = _weights_by_name(self)
         total = math.fsum(weights.values())
-        if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
+        if total == 0 or abs(total - 1.0) > _SUM_TOLERANCE + _WEIGHT_TOLERANCE * len(weights):
             raise ValueError(f"the weights sum to {total:g}: choose weights that sum to 1")
         return self
 

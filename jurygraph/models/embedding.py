@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
-TIMEOUT = 60.0  # seconds for one request to a server
+TIMEOUT_SECONDS = 60.0  # seconds for one request to a server
 POLICY = RetryPolicy()
 
 _MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
@@ -239,7 +239,7 @@ class _Remote(_Model):
     async def _post(self, path: str, adapter: TypeAdapter[T], fields: dict[str, Any]) -> T:
         server = self._backend(self._url)
         try:
-            reply = await server.post(path, {"model": self.name, **fields}, TIMEOUT)
+            reply = await server.post(path, {"model": self.name, **fields}, TIMEOUT_SECONDS)
         finally:
             await server.close()
         return server.parse(reply, adapter)

@@ -60,7 +60,7 @@ _BYTES_PER_TOKEN = 4
 
 FIRST_REPLIES = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
-_EXAMPLE = 200  # characters of a reply that are shown
+_EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
 _CHANGES = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
     "truncated": "raise calls.max_tokens, or name another model",
@@ -506,7 +506,7 @@ class FirstReplies:
             changes = changes or ["change what the message names, or name another model"]
             return f"{fault}; {changes[0]}"
         changes.append(_CHANGES[fault.kind])
-        return f"{fault}; such as {shorten(text, _EXAMPLE)!r}; {', or '.join(changes)}"
+        return f"{fault}; such as {shorten(text, _EXAMPLE_CHARACTERS)!r}; {', or '.join(changes)}"
 
     @property
     def are_rejected(self) -> bool:

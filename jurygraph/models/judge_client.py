@@ -61,8 +61,8 @@ _WITHHELD = frozenset(
 _REPEATED = re.compile(r"(.)\1+", re.DOTALL)
 _CHARACTERS_PER_TOKEN = 12
 """More than any tokenizer reads as one token on average, but for repetitions of one character."""
-_MAX_MESSAGE = 300
-_MAX_REPLY = 4_000
+_MAX_MESSAGE_CHARACTERS = 300
+_MAX_REPLY_CHARACTERS = 4_000
 _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
 _COPIED_KEYWORDS = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
@@ -85,9 +85,9 @@ _DROPPED_KEYWORDS = frozenset(
 
 _SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
-_MAX_UNSEEN = 0.05
+_MAX_PROBABILITY_ERROR = 0.05
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
+_LOGPROB_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
 _VALUE = re.compile(
     r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL
@@ -201,7 +201,7 @@ def parse_reply(
         answer = find_problem(answer, unwrapped) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))
+        fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE_CHARACTERS))
         fault.remedy = answer.remedy
         fault.setting = setting
         raise fault
@@ -229,7 +229,7 @@ def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
     # empty messages are refused
-    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"
+    content = shorten(reply.text, _MAX_REPLY_CHARACTERS) if reply.text.strip() else "(no text)"
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
 
@@ -451,7 +451,11 @@ def _token(entry: Any) -> tuple[str, float] | None:
         return None
     text: Any = entry.get("token")
     number: Any = entry.get("logprob")
-    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
+    if (
+        not isinstance(text, str)
+        or not isinstance(number, (float, int))
+        or not number <= _LOGPROB_ROUNDING
+    ):
         return None
     return text, max(_LEAST_LOGPROB, min(0.0, float(number)))
 
@@ -541,7 +545,7 @@ def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
     if not true_logprobs or not false_logprobs:
         least = min(logprob for _, logprob in alternatives)
         missing = math.exp(least - top)
-    return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
+    return None if missing > _MAX_PROBABILITY_ERROR * (yes + no + missing) else yes / (yes + no)
 
 
 def _is_word_start(text: str, word: str) -> bool:

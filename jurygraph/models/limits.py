@@ -38,9 +38,11 @@ log = logging.getLogger(__name__)
 
 MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 
-BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
-_TICK = 1e-9  # seconds: a turn that is due within them is due now
-HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
+BURST_SECONDS = (
+    2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
+)
+_TICK_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
+HOLD_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 # seconds: log a hold that ends this much later than the last one logged, once per burst
 _LOG_THRESHOLD = 10.0
 
@@ -190,7 +192,7 @@ class Limiter:
         once the wait for the server was given up, or of the kind of the server's refusal.
         """
         limiter = self._in_running_loop()
-        is_free = not limiter._line and limiter._time_for(tokens) - _now() <= _TICK
+        is_free = not limiter._line and limiter._time_for(tokens) - _now() <= _TICK_SECONDS
         turn = limiter._start(tokens) if is_free else await limiter._wait_in_line(tokens, until)
         try:
             yield turn
@@ -237,9 +239,9 @@ class Limiter:
             tokens, turn = self._line[0]
             if not turn.done():  # else its request was cancelled
                 due = self._time_for(tokens)
-                if due - _now() <= _TICK:
+                if due - _now() <= _TICK_SECONDS:
                     turn.set_result(self._start(tokens))
-                elif self._has_given_up and self._probe_at - _now() > _TICK:
+                elif self._has_given_up and self._probe_at - _now() > _TICK_SECONDS:
                     turn.set_exception(self._outage_fault())
                 else:
                     if due < inf:
@@ -305,7 +307,7 @@ class Limiter:
             self._window = max(1, self._window // 2)
             self._first_counted = self._granted
             self._successes = 0
-            seconds = HOLD  # a burst of refusals is held once
+            seconds = HOLD_SECONDS  # a burst of refusals is held once
         if retry_after is not None and retry_after <= MAX_WAIT:
             seconds = retry_after
         until = _now() + seconds
@@ -398,7 +400,7 @@ class _RateLimit:
 
     def time_for(self, amount: int) -> float:
         """Return the time from which this amount may be charged."""
-        return self._full_at - max(0.0, BURST - amount * self._seconds_per_unit)
+        return self._full_at - max(0.0, BURST_SECONDS - amount * self._seconds_per_unit)
 
     def charge(self, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""

@@ -19,9 +19,8 @@ ColumnType = Literal["string", "int64", "double", "bool"]
 
 ExportRow = dict[str, JsonValue]
 
-# bytes
-_IN_MEMORY = 8 << 20
-_BATCH = 16 << 20
+_MAX_BYTES_IN_MEMORY = 8 << 20
+_BATCH_BYTES = 16 << 20
 
 
 class StoredVerdict(NamedTuple):
@@ -42,7 +41,7 @@ class ExportTable:
     def __init__(self, fixed: Mapping[str, ColumnType | None]) -> None:
         self._fixed = fixed
         self._kinds = dict(fixed)
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `close`
+        self._file = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY)  # noqa: SIM115 - closed by `close`
 
     def close(self) -> None:
         self._file.close()
@@ -65,7 +64,7 @@ class ExportTable:
 
     def batches(self) -> Iterator[list[ExportRow]]:
         self._file.seek(0)
-        while lines := self._file.readlines(_BATCH):
+        while lines := self._file.readlines(_BATCH_BYTES):
             yield [json.loads(line) for line in lines]
 
     def arrow_batches(self) -> tuple[Any, Iterator[Any]]:

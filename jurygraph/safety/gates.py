@@ -97,7 +97,7 @@ _OPENING_TAGS = (
     "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 )
 _MIN_WORDS = 3
-_MEMORY = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
+_MAX_MEMORY_BYTES = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
@@ -120,7 +120,7 @@ def is_empty_talk(read: str) -> bool:
 @cache
 def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options = re2.Options()
-    options.max_mem = _MEMORY
+    options.max_mem = _MAX_MEMORY_BYTES
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load("openings")
@@ -166,7 +166,7 @@ _BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
 _ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
 _OPTIONS = re2.Options()
 _OPTIONS.longest_match = True
-_OPTIONS.max_mem = _MEMORY
+_OPTIONS.max_mem = _MAX_MEMORY_BYTES
 _OPTIONS.log_errors = False
 _SENTENCE = rf"(?:(?:^|[.!?;:\n]){_WORD_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP}?)"
 _SENTENCE_END = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
@@ -567,11 +567,11 @@ _NEAR_COPY_CUTOFFS = ((240, 0.92), (120, 0.98))
 """Minimum numbers of letters, each with the similarity from which a text is nearly the reference. On GSM8K, honest
 solutions reach similarities of 0.85 and 0.97."""
 
-_LONG = 120
+_LONG_REFERENCE_LETTERS = 120
 _MAX_EXTRA = 1.0
-"""A reference of at least `_LONG` letters is copied by any response that contains all of it; a shorter one only if the
+"""A reference of at least so many letters is copied by any response that contains all of it; a shorter one only if the
 rest of the response is at most `_MAX_EXTRA` times as long. No honest solution in GSM8K contains a long one."""
-_COMPARED = 20_000
+_MAX_CHARACTERS_COMPARED = 20_000
 _RUN_LENGTH = 16
 _MAX_SHARE_IN_QUERY = 0.5
 
@@ -604,13 +604,13 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     if response == reference:
         return "it is the reference"
     has_little_else = len(response) <= (1 + _MAX_EXTRA) * len(reference)
-    if reference in response and (weight >= _LONG or has_little_else):
+    if reference in response and (weight >= _LONG_REFERENCE_LETTERS or has_little_else):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
     shorter, longer = sorted((len(response), len(reference)))
     if cutoff is None or shorter < cutoff * longer:
         return None
-    beginnings = response[:_COMPARED], reference[:_COMPARED]
+    beginnings = response[:_MAX_CHARACTERS_COMPARED], reference[:_MAX_CHARACTERS_COMPARED]
     is_near = Indel.normalized_similarity(*beginnings, score_cutoff=cutoff) > 0
     return "it is nearly the reference" if is_near else None
 

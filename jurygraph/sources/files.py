@@ -40,7 +40,7 @@ LONGEST_LINE = 64 << 20
 GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 # ENOENT: no folder for temporary files is usable.
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
 
@@ -231,7 +231,7 @@ def _open(path: str | Path) -> IO[bytes]:
         return _spool(_chunks(sys.stdin.buffer))
     with refuse_unreadable(path):
         mode = Path(path).stat().st_mode
-        file = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
+        file = Path(path).open("rb", buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
     if stat.S_ISREG(mode):
         return file
     with file:
@@ -265,14 +265,14 @@ def _missing_file_hint(path: Path) -> str:
 
 
 def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
+    while chunk := stream.read(_CHUNK_BYTES):
         yield chunk
 
 
 @require_temporary_space()
 def _spool(chunks: Iterable[bytes]) -> IO[bytes]:
     """Write a temporary file without a name: it is deleted when it is closed, however the process ends."""
-    spool = tempfile.TemporaryFile(buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
+    spool = tempfile.TemporaryFile(buffering=_CHUNK_BYTES)  # noqa: SIM115 - closed by its TextFile
     try:
         spool.writelines(chunks)
         spool.seek(0)

@@ -24,9 +24,9 @@ _MIN_TASKS = 2 * FOLDS
 _MAX_KNOTS = 1000
 _GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
-_OFFSET = 0.01
+_ODDS_OFFSET = 0.01
 """Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
-_RISK = 0.05
+_BROKEN_PROMISE_PROBABILITY = 0.05
 """Probability that the rate of false positives is above what a threshold promises."""
 
 
@@ -117,7 +117,7 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_odds(scores: Floats) -> Floats:
-    return np.asarray(np.log((scores + _OFFSET) / (1.0 - scores + _OFFSET)))
+    return np.asarray(np.log((scores + _ODDS_OFFSET) / (1.0 - scores + _ODDS_OFFSET)))
 
 
 def cross_fit(
@@ -161,7 +161,9 @@ def threshold_for(
         if share is None or share.value == 1.0:
             break
         hits = share.value * share.effective
-        bound = float(beta.ppf(1.0 - _RISK, hits + 1.0, share.effective - hits))
+        bound = float(
+            beta.ppf(1.0 - _BROKEN_PROMISE_PROBABILITY, hits + 1.0, share.effective - hits)
+        )
         if bound > rate:
             break
         if passes.any():
@@ -232,7 +234,7 @@ def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
-        needed = int(np.ceil(np.log(_RISK) / np.log1p(-rate)))
+        needed = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
         needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
         return (
             "gate: no threshold passes anything, "

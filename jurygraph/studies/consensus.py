@@ -42,7 +42,7 @@ AFFORDABLE_WORK = 5_000_000
 _DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS = 10
 _MAX_AGENTS = 25
-_MAX_SCALE = 400
+_MAX_SCALE_CHARACTERS = 400
 _MAX_LISTED = 20
 _MOST_CLASSES = 25
 """More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
@@ -648,7 +648,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     names = map(format_label, figures["classes"])
     classes = zip(names, figures["values"], strict=True)
     scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
-    yield shorten(f"classes and credit: {scale}", _MAX_SCALE)
+    yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
     end = "converged" if figures["converged"] else "stopped"
     steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"

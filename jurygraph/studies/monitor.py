@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
-    CALIBRATION,
+    CALIBRATION_STEPS,
     LEARNING_FROM_FIRST_STEPS,
     LEARNING_SCORES,
     REFERENCES,
@@ -37,7 +37,7 @@ _FIGURES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _MIN_PAIRS = 50
-_HARMLESS = 0.1
+_HARMLESS_AUTOCORRELATION = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
 on."""
 
@@ -89,10 +89,10 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """
     if not analyzer.series:
         return
-    learned = CALIBRATION + LEARNING_SCORES
+    learned = CALIBRATION_STEPS + LEARNING_SCORES
     late = [series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS]
     if analyzer.steps <= learned:
-        tested = f"the first {CALIBRATION} steps are what they compare with"
+        tested = f"the first {CALIBRATION_STEPS} steps are what they compare with"
         yield f"{' and '.join(late)}: tested from step {learned + 1} on; {tested}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
@@ -103,7 +103,7 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         agreement = agreeing / count
         bounds = np.array([agreement, agreement - 3.0 / count**0.5])
         rho, lowest = np.sin(np.pi / 2.0 * bounds)
-        if pairs >= _MIN_PAIRS and lowest > _HARMLESS:
+        if pairs >= _MIN_PAIRS and lowest > _HARMLESS_AUTOCORRELATION:
             problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
             remedy = "shuffle the prompts, or make steps of more tasks"
             yield f"{series.name} {problem} than one in {analyzer.arl:g} steps; {remedy}"

@@ -27,7 +27,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 
-_STEPS = 8
+_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _BISECTIONS = 20
 _RINGS = tuple(2.0**power for power in range(-6, 8))
@@ -179,7 +179,7 @@ def find_turns(rank: Rank, low: float, high: float) -> list[Overtaking]:
 
     Agents that change places and back between two of the points are not found.
     """
-    points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
+    points = [low + (high - low) * step / _GRID_STEPS for step in range(_GRID_STEPS + 1)]
     means = [rank(point) for point in points]
     turns = []
     for (left, before), (right, after) in pairwise(zip(points, means, strict=True)):

@@ -62,9 +62,9 @@ OWN = ("own-history", "neighbours")
 PEERS = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
 NO_MODEL = (*OWN, *PEERS)
-_NEAR = 0.9
+_NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
-_ROWS = 256  # limits memory
+_ROWS_PER_BATCH = 256  # limits memory
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Float
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
     for history in members_by_cluster(_pool(part)):
-        for start in range(0, len(history), _ROWS):
-            rows = history[start : start + _ROWS]
+        for start in range(0, len(history), _ROWS_PER_BATCH):
+            rows = history[start : start + _ROWS_PER_BATCH]
             is_same_group = part.group[rows, None] == part.group[history]
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
@@ -197,7 +197,9 @@ class _Similarity:
         judged = self._item[rows]
         others = self._item[history]
         similar = cosines(self._vectors, judged, others)
-        usable = (similar < _NEAR) & self._has_text[judged][:, None] & self._has_text[others]
+        usable = (
+            (similar < _NEAR_COPY_COSINE) & self._has_text[judged][:, None] & self._has_text[others]
+        )
         return np.where(usable, -similar, np.inf)
 
 

@@ -32,10 +32,10 @@ CONFUSION: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
 """Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
-PARTIAL = 0.35
+PARTLY_RIGHT_SHARE = 0.35
 """Share of the responses that are not right which are partly right."""
-CLEAR = (2.0, 12.0)
-HARD = (6.0, 3.0)
+CLEAR_ITEM_BETA = (2.0, 12.0)
+HARD_ITEM_BETA = (6.0, 3.0)
 """Parameters of the beta distributions of the ambiguity of clear and of hard items."""
 
 
@@ -78,7 +78,9 @@ class Setting:
         """Return P(z) of each agent's items, [agents, 3]."""
         right = np.array(self.qualities)
         rest = 1.0 - right
-        return np.column_stack([(1.0 - PARTIAL) * rest, PARTIAL * rest, right])
+        return np.column_stack(
+            [(1.0 - PARTLY_RIGHT_SHARE) * rest, PARTLY_RIGHT_SHARE * rest, right]
+        )
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ def simulate_with(
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     is_hard = generator.random(total) < setting.hard
-    hard = generator.beta(*HARD, total)
-    clear = generator.beta(*CLEAR, total)
+    hard = generator.beta(*HARD_ITEM_BETA, total)
+    clear = generator.beta(*CLEAR_ITEM_BETA, total)
     ambiguity = np.where(is_hard, hard, clear) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ

@@ -649,7 +649,7 @@ def _notes(
 
 
 _MOST_ROWS = 20
-_STABLE = 0.95
+_STABLE_PROBABILITY = 0.95
 """The probability with which a decision at a threshold should be the same for the next wording."""
 
 
@@ -763,7 +763,7 @@ def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | Repor
         "response that flips": "seed",
         "mean score": "mean",
         "share of variants": "flips",
-        f"variants for {_STABLE:g}": "variants",
+        f"variants for {_STABLE_PROBABILITY:g}": "variants",
     }
     yield ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS)
 
@@ -890,7 +890,7 @@ def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     gap = abs(mean - cut)
     variants = None
     if gap:
-        variants = max(1, math.ceil(needed_snr(_STABLE) * variance(scores) / gap**2))
+        variants = max(1, math.ceil(needed_snr(_STABLE_PROBABILITY) * variance(scores) / gap**2))
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 

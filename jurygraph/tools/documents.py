@@ -18,7 +18,7 @@ MAX_LINES = 200
 MAX_CHARACTERS = 7_500
 """Of rows in one result, so that it is under the 8,000 which a judge is shown of one."""
 MAX_MATCHES = 16
-_PIECE = 1_000
+_PIECE_CHARACTERS = 1_000
 _ROW_LENGTH = 15
 _MATCH_WIDTH = 240
 _MATCH_LEAD = 80
@@ -206,7 +206,7 @@ class TextDocument:
                 start += from_character
             if start > end:
                 raise ToolError(f"line {line} ends at character {end - start + from_character}")
-            cuts = [*range(start, end, _PIECE), end] if start < end else [start, end]
+            cuts = [*range(start, end, _PIECE_CHARACTERS), end] if start < end else [start, end]
             for piece_start, piece_end in pairwise(cuts):
                 yield LineSpan(piece_start, piece_end, line)
 

@@ -20,7 +20,7 @@ MAX_LIST_CHARACTERS = 7_000
 MAX_SEARCHED = 64 << 20
 """Bytes of files that one search reads."""
 MAX_FILE_MATCHES = 16
-_START = 8192
+_BYTES_SEARCHED_FOR_NUL = 8192
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PathText = Annotated[str, StringConstraints(max_length=2000)]
@@ -174,7 +174,7 @@ class FileSearch:
 
 def decode(content: FileContent) -> str | None:
     """Return the text of a file in UTF-8; None if it has bytes of something else."""
-    if b"\0" in content.data[:_START]:
+    if b"\0" in content.data[:_BYTES_SEARCHED_FOR_NUL]:
         return None
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     try:

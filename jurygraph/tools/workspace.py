@@ -35,7 +35,7 @@ MAX_UNPACKED = 256 << 20
 MAX_DEPTH = 64
 # bytes of a single read: the directory of an archive is one, and takes much more memory
 _MAX_READ = 8 << 20
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -343,7 +343,7 @@ def _is_plain(status: os.stat_result) -> bool:
 def _read_bounded(file: IO[bytes]) -> FileContent:
     chunks = []
     length = 0
-    while length <= MAX_FILE and (chunk := file.read(_CHUNK)):
+    while length <= MAX_FILE and (chunk := file.read(_CHUNK_BYTES)):
         chunks.append(chunk)
         length += len(chunk)
     return FileContent(b"".join(chunks)[:MAX_FILE], is_cut=length > MAX_FILE)

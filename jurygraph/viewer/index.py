@@ -41,9 +41,9 @@ from jurygraph.studies.comparison import (
 
 VERSION = 9
 """Version of the tables; an index of another one is made again."""
-_FASTEST = 1
+_FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
-_BATCH = 256
+_BATCH_GROUPS = 256
 """Groups that are added in one transaction."""
 
 _TABLES = """
@@ -116,7 +116,7 @@ class RunIndex:
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
         groups = self._new_groups(last, self.records)
-        while batch := list(islice(groups, _BATCH)):
+        while batch := list(islice(groups, _BATCH_GROUPS)):
             with self._connection:
                 for group in batch:
                     self._add_verdicts(group)
@@ -126,7 +126,7 @@ class RunIndex:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
         packed = pack_group(self.run, group, verdicts)
         plan = to_json((*packed[:-1], packed.table.widths))
-        cells = compress(packed.table.cells, _FASTEST)
+        cells = compress(packed.table.cells, _FASTEST_COMPRESSION_LEVEL)
         responses = compared_responses(group, verdicts, packed.task_group)
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
@@ -162,7 +162,7 @@ class RunIndex:
             before = 0
         end = ledger.count
         groups = self._new_groups(before, end)
-        while batch := list(islice(groups, _BATCH)):
+        while batch := list(islice(groups, _BATCH_GROUPS)):
             with self._connection:
                 for group in batch:
                     self._add_group(group)
@@ -370,7 +370,7 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
     rows = [
         (*response[:4], list(response.verdicts.items()), response.group) for response in responses
     ]
-    return compress(to_json(rows), _FASTEST)
+    return compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
 
 
 @lru_cache(maxsize=32)

@@ -122,7 +122,7 @@ async def _openai_compatible_reranker(url: str, model: str) -> None:
 
 def _try_once(model: str) -> None:
     """Make one attempt, within the time for the mode in a model's name."""
-    remote.TIMEOUT, remote.POLICY = _time_for(model), RetryPolicy(attempts=1)
+    remote.TIMEOUT_SECONDS, remote.POLICY = _time_for(model), RetryPolicy(attempts=1)
 
 
 def _time_for(model: str) -> float:

@@ -107,7 +107,7 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(key, "sk-0123456789")
     for key in _ADDRESSES:
         monkeypatch.delenv(key)
-    monkeypatch.setattr(remote, "TIMEOUT", remote.TIMEOUT)
+    monkeypatch.setattr(remote, "TIMEOUT_SECONDS", remote.TIMEOUT_SECONDS)
     monkeypatch.setattr(remote, "POLICY", remote.POLICY)
 
 

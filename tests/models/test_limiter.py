@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import BURST, HOLD, MAX_WAIT, Limiter
+from jurygraph.models.limits import BURST_SECONDS, HOLD_SECONDS, MAX_WAIT, Limiter
 from jurygraph.models.request import Fault
 from tests.virtual_time import SkippingLoop, now, run
 
@@ -93,7 +93,9 @@ class TestBudgets:
         costs = [tokens * 60 / per_minute for tokens, _ in asked]
         for j, at in enumerate(begun_at):
             # No stretch of turns, from any one to this one, may cost more than its time and the burst, or this alone.
-            paid = [begun_at[i] + sum(costs[i:j]) - max(BURST - costs[j], 0) for i in range(j)]
+            paid = [
+                begun_at[i] + sum(costs[i:j]) - max(BURST_SECONDS - costs[j], 0) for i in range(j)
+            ]
             assert at == pytest.approx(max([arrivals[j], *begun_at[:j], *paid]), abs=1e-6)
 
     def test_an_oversized_request_starts_and_later_ones_wait_for_its_debt(self) -> None:
@@ -117,7 +119,8 @@ class TestBudgets:
 
 class TestThrottling:
     @pytest.mark.parametrize(
-        ("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)]
+        ("asked", "held"),
+        [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD_SECONDS), (999_999.0, HOLD_SECONDS)],
     )
     def test_a_retry_after_beyond_the_longest_wait_holds_nothing(
         self, asked: float, held: float

@@ -235,8 +235,8 @@ class TestAnyValues:
     def test_rows_that_do_not_fit_into_memory_wait_on_disk(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(export_table, "_IN_MEMORY", 100)
-        monkeypatch.setattr(export_table, "_BATCH", 50)
+        monkeypatch.setattr(export_table, "_MAX_BYTES_IN_MEMORY", 100)
+        monkeypatch.setattr(export_table, "_BATCH_BYTES", 50)
         rows: list[Mapping[str, Any]] = [{"label.a": number} for number in range(100)]
         with closing(filled_table(rows)) as table:
             assert len(list(table.batches())) > 10

@@ -43,7 +43,7 @@ LEAST_DEPTH = 75.0
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
 """
-_SHOWN = 5
+_MAX_NAMES_SHOWN = 5
 
 
 def fit(
@@ -316,8 +316,8 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
 
 def _name_annotators(votes: Votes, chosen: Bools) -> str:
     names = [str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
+    return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
 Method = Literal["majority", "dawid-skene", "stableval"]

@@ -219,7 +219,7 @@ def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
 
 Preset = Literal["converged", "paper", "paper-synthetic"]
 
-_SLACK = 1e-13
+_OBJECTIVE_SLACK = 1e-13
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
 
 
@@ -444,7 +444,9 @@ class FitProblem:
             model = _extrapolate(model, first, second) or second
             expected = self.e_step(model)
             steps += 1
-            is_kept = expected.objective >= after.objective - _SLACK * abs(after.objective)
+            is_kept = expected.objective >= after.objective - _OBJECTIVE_SLACK * abs(
+                after.objective
+            )
             if model is not second and not is_kept:
                 model = second
                 expected = self.e_step(second)

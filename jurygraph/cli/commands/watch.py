@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import Alert
     from jurygraph.studies.report import Report
 
-_EVERY = 32
+_TASKS_PER_STEP = 32
 _POLL_SECONDS = 0.5
 _ADVERSE = "ADVERSE"
 
@@ -28,7 +28,8 @@ def watch(
     run: RunFolder,
     step_label: StepLabel = None,
     every: Annotated[
-        int | None, option("N", "Group into steps of N tasks.", show_default=str(_EVERY), min=1)
+        int | None,
+        option("N", "Group into steps of N tasks.", show_default=str(_TASKS_PER_STEP), min=1),
     ] = None,
     arl: Annotated[
         float,
@@ -71,7 +72,7 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
         with closing(monitor.read_groups(run, wait)) as groups:
-            steps = monitor.steps_by_number(groups, every or _EVERY)
+            steps = monitor.steps_by_number(groups, every or _TASKS_PER_STEP)
             if step_label is not None:
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))

@@ -58,11 +58,11 @@ def print_result(line: str | bytes) -> None:
 def print_result_lines(lines: Iterable[str]) -> None:
     """Print many lines of the result, 500 at a time."""
     lines = iter(lines)
-    while batch := list(islice(lines, _BATCH)):
+    while batch := list(islice(lines, _LINES_PER_BATCH)):
         print_result("\n".join(batch))
 
 
-_BATCH = 500
+_LINES_PER_BATCH = 500
 
 
 def print_message(line: str) -> None:

@@ -20,7 +20,7 @@ from jurygraph.safety.gates import SHORT_MARK_LENGTH
 
 _MAGIC = b"GGUF"
 _FIRST_LIMIT = 600.0  # seconds
-_PATIENCE = 4.0
+_PATIENCE_FACTOR = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
 _MOST_LETTERS = 240
@@ -82,8 +82,8 @@ class Gguf(Backend):
         """Return the reply, within `timeout` seconds after the model is loaded, or longer where the engine is slow.
 
         The first reply may take ten minutes. It and later ones show how many seconds a token takes, and a reply may
-        take `_PATIENCE` times as long as these say for its prompt and the most tokens that it may have. A cancelled
-        request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
+        take `_PATIENCE_FACTOR` times as long as these say for its prompt and the most tokens that it may have. A
+        cancelled request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
         """
         try:
             self.open()
@@ -121,7 +121,7 @@ class Gguf(Backend):
         letters = sum(len(message.content) for message in request.messages)
         most = request.parameters.get("max_tokens")
         reply = most if isinstance(most, int) else self._context
-        return _PATIENCE * self._pace * (letters + reply)
+        return _PATIENCE_FACTOR * self._pace * (letters + reply)
 
     async def close(self) -> None:
         """Unload the model, after the requests under way have ended."""

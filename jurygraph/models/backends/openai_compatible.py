@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 MAX_REPLY_BYTES = 8 << 20  # most bytes of a reply, compressed or not
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
 _CLOSE_SECONDS = 2.0  # for the connections that nobody closed, at the end of a process
-_IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
+_IDLE_SECONDS = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 
 
 class HttpReply(NamedTuple):
@@ -122,7 +122,9 @@ class HttpClient:
         if loop not in self._sessions:
             ended_loops = [other for other in self._sessions if other.is_closed()]
             ended = [self._sessions.pop(other) for other in ended_loops]
-            connector = aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE)
+            connector = aiohttp.TCPConnector(
+                limit=self._connections, keepalive_timeout=_IDLE_SECONDS
+            )
             self._sessions[loop] = aiohttp.ClientSession(
                 connector=connector,
                 headers=self._headers,

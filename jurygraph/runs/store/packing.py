@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
 
-_COMMON = (
+_COMMON_TASK_FIELDS = (
     *("id", "query", "reference", "facts", "metadata"),
     *("reference_messages", "reference_actions", "tools", "context"),
 )
@@ -61,7 +61,7 @@ def _view_fields(view: TaskView, task: Task) -> Body:
     """Return the fields of a view that its task has not, or has with another value."""
     fields: Body = {}
     for name, value in view.constant.items():
-        if name not in _COMMON or getattr(view, name) != getattr(task, name):
+        if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name):
             fields[name] = value
     return fields
 
@@ -94,7 +94,9 @@ def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     """Return the views of a plan, in order, from the stored content of its task."""
-    common = {name: content["task"][name] for name in _COMMON if name in content["task"]}
+    common = {
+        name: content["task"][name] for name in _COMMON_TASK_FIELDS if name in content["task"]
+    }
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 

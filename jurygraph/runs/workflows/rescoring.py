@@ -59,7 +59,7 @@ from jurygraph.schema import (
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.rating import Confusions
 
-_CHUNK = 1000
+_DRAFTS_PER_BATCH = 1000
 
 DECISION_KEYS = frozenset(
     {
@@ -114,7 +114,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         )
         values: list[tuple[float | None, float | None]] = []
         drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
-        while some := list(islice(drafts, _CHUNK)):
+        while some := list(islice(drafts, _DRAFTS_PER_BATCH)):
             new_run.ledger.append(*some)
             report(sum(draft.kind == "trace" for draft in some))
         append_close_record(new_run)

@@ -13,7 +13,7 @@ from jurygraph.agents.data_analyzer import (
     LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
     REFERENCES,
-    TESTS,
+    TESTS_PER_SERIES,
     Detectors,
     Measure,
     limits,
@@ -116,4 +116,4 @@ def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(
 @given(st.floats(100, 1e6), st.integers(1, 50))
 def test_every_test_has_its_share_of_the_rate_of_false_alarms(arl: float, series: int) -> None:
     each = [run_length(k, h) for k, h in zip(REFERENCES, limits(arl, series), strict=True)]
-    assert each == pytest.approx([arl * series * TESTS] * 2, rel=1e-6)
+    assert each == pytest.approx([arl * series * TESTS_PER_SERIES] * 2, rel=1e-6)
