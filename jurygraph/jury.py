@@ -396,8 +396,7 @@ class Jury(Displayed):
         self, groups: Iterable[Group], sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
         """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
-        scheduler = self._schedule(to_groups("groups", groups), sink)
-        async with aclosing(scheduler.run()) as results:
+        async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
                 yield [
                     (group.group, group.outcome)

@@ -44,8 +44,9 @@ class GroupScheduler:
     langsmith: bool
 
     def __post_init__(self) -> None:
-        numbered = enumerate(self.groups)
-        self._batches = split_into_batches(numbered, self._size_in_batch, self.batch_size)
+        self._batches = split_into_batches(
+            enumerate(self.groups), self._size_in_batch, self.batch_size
+        )
         self._in_work = GroupsInWork()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()

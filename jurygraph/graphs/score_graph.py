@@ -127,8 +127,9 @@ def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
     """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
-    are_inline = all(evaluators[due.question.evaluator].runs_inline for due in judgements)
-    return are_inline and not work.derivations
+    return not work.derivations and all(
+        evaluators[due.question.evaluator].runs_inline for due in judgements
+    )
 
 
 async def _read_answers(entries: Sequence[GroupInWork]) -> None:

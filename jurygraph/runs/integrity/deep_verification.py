@@ -210,7 +210,7 @@ class _Verifier:
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run
         stored = [item.trace for item in scored]
-        verdicts = _own_verdicts(stored)
+        verdicts = _verdicts_about_responses(stored)
         task = run.task(group.key)
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
@@ -243,14 +243,14 @@ class _Verifier:
         for stored_trace, new_trace in zip(stored, traces, strict=True):
             self._compare_lookups(stored_trace, new_trace)
         self._compare_material(stored, traces)
-        recomputed = {verdict.key: verdict for verdict in _own_verdicts(traces)}
+        recomputed = {verdict.key: verdict for verdict in _verdicts_about_responses(traces)}
         # Verdicts that a branch took from another run, which has their calls.
         reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
             results = ReusedResults({**recalled, **reused}, external)
             again = await self._jury.ascore(task, responses, plan, results, self._calls)
-            for verdict in _own_verdicts(again):
+            for verdict in _verdicts_about_responses(again):
                 if verdict.key not in reused:
                     recomputed[verdict.key] = verdict
         counts = Counter(
@@ -461,7 +461,7 @@ def _without_duration(lookup: Lookup) -> Lookup:
     return lookup.model_copy(update={"duration": None})
 
 
-def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
+def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     """Return the verdicts about the response of their trace; one about a pair is in two traces, and comes once."""
     return list(
         chain.from_iterable(verdicts_about_response(trace, superseded=True) for trace in traces)
@@ -470,7 +470,7 @@ def _own_verdicts(traces: Sequence[Trace]) -> list[RecordedVerdict]:
 
 def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
-    for verdict in _own_verdicts([trace]):
+    for verdict in _verdicts_about_responses([trace]):
         if verdict.about in verdict.responses and not is_erased(verdict):
             yield "verdict", verdict
     for material in trace.material:
