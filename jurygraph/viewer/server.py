@@ -107,8 +107,9 @@ async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResp
     try:
         return await handler(request)
     except JurygraphError as error:
-        context = {"message": str(error), "title": "This cannot be shown"}
-        context |= {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
+        # The frame of all pages, without a run and without scripts.
+        frame = {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
+        context = {**frame, "message": str(error), "title": "This cannot be shown"}
         template = "error_note.html" if is_part(request) else "error.html"
         text = request.app[TEMPLATES].get_template(template).render(context)
         return web.Response(text=text, content_type="text/html", status=400)
