@@ -468,6 +468,7 @@ class Jury(Displayed):
         Return the future traces, or the error, of each.
         """
         self._start_use()
+        # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
             return await self._let_groups_in(groups, in_work, sink, listener)

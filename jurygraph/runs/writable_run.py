@@ -1,4 +1,4 @@
-"""Write a run: create or lock it, append calls, plans and traces, and close it.
+"""Write a run: create or lock it, store calls, turn plans and traces into records, and close it.
 
 A call is one record, with the request and the reply as texts outside the chain. Calls that read profiles and annotate
 rubrics are stored together with the plans: all of them or none. Until these are committed, each reply is durable in a
