@@ -169,7 +169,10 @@ def test_numbers_and_codes_of_the_answer_are_looked_up_in_results() -> None:
     grounded = judge("tools.grounded", [*work, say("HAT170 at 07:00 costs $1,200 for 2.")])
     assert grounded.score == 0.75  # two of whom nobody spoke: the query writes it as a word
     assert "not there: '2'" in grounded.reason
-    assert judge("tools.grounded", [*work, say("Done.")]).status == "not_applicable"
+    for text, reason in (("Done.", "no code"), ("Row B9.", "no code of 4 characters or more")):
+        verdict = judge("tools.grounded", [*work, say(text)])
+        assert verdict.status == "not_applicable"
+        assert verdict.reason.endswith(f"the answer has no number and {reason}")
 
 
 HUGE = '{"x": 1' + "0" * 400 + "}"
