@@ -305,8 +305,9 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
-    for problem in jury.gateways.problems:
-        print_message(f"{problem}; then: {options.retry_command}")
+    for problem, has_replies in jury.gateways.problems.items():
+        command = options.fresh_command if has_replies else options.retry_command
+        print_message(f"{problem}; then: {command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
