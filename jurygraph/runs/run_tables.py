@@ -38,6 +38,7 @@ _VERDICT = (
         "status",
         "failure",
         "gated_by",
+        "unsupported",
     ),
     *("reason", "quote", "quotes", "call"),
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import count_discarded, unpack_message
+from jurygraph.runs.store.packing import count_discarded, judge_differences, unpack_message
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
@@ -190,7 +190,8 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
-    Verdicts that are `superseded` by those of another judge count nowhere else. `unanswered_tasks` are those on all of
+    Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
+    `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
@@ -208,6 +209,8 @@ class Summary:
     failed_verdicts: int = 0
     not_applicable: int = 0
     superseded: int = 0
+    judged_by_several: int = 0
+    judged_differently: int = 0
     infrastructure_failures: int = 0
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
@@ -252,6 +255,9 @@ class Summary:
         candidate = (float("-inf") if value is None else value), response_id
         self._lowest = candidate if self._lowest is None else min(self._lowest, candidate)
         self._discarded.update(count_discarded(reward))
+        differences = judge_differences(body["verdicts"])
+        self.judged_by_several += len(differences)
+        self.judged_differently += len(differences) - differences.count(0.0)
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
