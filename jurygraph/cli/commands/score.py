@@ -306,7 +306,10 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
-        print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
+        share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
+        is_explained = summary.failed < summary.responses or bool(summary.failures)
+        causes = [] if is_explained else summary.unanswered[:1]
+        print_message("; ".join([share, *causes]))
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem, has_replies in jury.gateways.problems.items():

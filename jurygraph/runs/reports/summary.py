@@ -7,10 +7,16 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
 
+from jurygraph.messages import shorten
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import count_discarded, judge_differences, unpack_message
+from jurygraph.runs.store.packing import (
+    count_discarded,
+    judge_differences,
+    unpack_message,
+    unpack_reason,
+)
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
@@ -221,6 +227,8 @@ class Summary:
     _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     # on the last task
     _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    # by evaluator: the first response on which it abstained, and why
+    _abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
@@ -280,6 +288,10 @@ class Summary:
             has_abstained = status == "abstained" and "failure" not in verdict
             has_only_abstained = self._has_only_abstained.get(question.evaluator, True)
             self._has_only_abstained[question.evaluator] = has_abstained and has_only_abstained
+            first = self._abstentions.get(question.evaluator)
+            if has_abstained and (first is None or response < first[0]):
+                reason = unpack_reason(verdict, read_texts())
+                self._abstentions[question.evaluator] = response, reason
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -308,6 +320,17 @@ class Summary:
         return self._unanswered + Counter(
             name for name, is_true in self._has_only_abstained.items() if is_true
         )
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Return a sentence on each evaluator that lacks what it needs of some tasks, by its first abstention."""
+        sentences = []
+        for name, number in sorted(self.unanswered_tasks.items()):
+            _, reason = self._abstentions[name]
+            cause = f" (first: {shorten(reason, 200)})" if reason else ""
+            share = f"{number} of {self.tasks} tasks lack what it needs{cause}"
+            sentences.append(f"{name}: {share}; give it to them, or take {name} out")
+        return sentences
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:

@@ -398,6 +398,12 @@ def judge_differences(verdicts: Iterable[Body]) -> list[float]:
     return differences
 
 
+def unpack_reason(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+    """Return the reason of a stored verdict, as `unpack_verdict` does."""
+    reason: str = _read_text(body, texts).get("reason", "")
+    return reason
+
+
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
     """Return the message of a stored verdict's failure, as `unpack_verdict` does."""
     message: str = _read_text(body, texts).get("message", "")
