@@ -789,6 +789,12 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
         raise InputError(
             f"the plan was made from another version of task {task.id!r}: prepare it again"
         )
+    if problem := find_other_version(plan, context):
+        raise InputError(f"the plan was made with {problem}: prepare it again")
+
+
+def find_other_version(plan: Plan, context: RunContext) -> str | None:
+    """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
     required += [
         ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
@@ -802,8 +808,8 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
     for role, name, version, available in required:
         version_here = available[name].version if name in available else None
         if version_here != version:
-            problem = f"the plan was made with {role} {name!r} of version {version!r}"
-            raise InputError(f"{problem}; this jury has {version_here or 'none'}: prepare it again")
+            return f"{role} {name!r} of version {version!r}; this jury has {version_here or 'none'}"
+    return None
 
 
 def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:

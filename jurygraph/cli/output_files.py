@@ -70,6 +70,13 @@ def refuse_unwritable(path: str, *sources: str) -> None:
             raise InputError(f"{path}: is an input file; name another file to write")
 
 
+def refuse_unwritable_page(path: str, *sources: str) -> None:
+    """Raise `InputError` like `refuse_unwritable`, and for a name that does not end as a page of HTML does."""
+    refuse_unwritable(path, *sources)
+    if not path.endswith((".html", ".htm")) and not path.startswith("/dev/"):
+        raise InputError(f"{path}: the page is HTML; name a file that ends in .html")
+
+
 def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
     if not path.endswith(".gz"):

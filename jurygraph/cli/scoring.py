@@ -82,10 +82,18 @@ class ScoreOptions:
     @cached_property
     def retry_command(self) -> str:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
+        return self._command_into_new_run(self.run)
+
+    @property
+    def fresh_command(self) -> str:
+        """Return the command that scores into a new run, and carries over only the usable replies in the cache."""
+        return self._command_into_new_run(None)
+
+    def _command_into_new_run(self, branch: Path | None) -> str:
         run = with_its_name(self.run)
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         unused = next(folder for folder in numbered if not folder.exists())
-        arguments = replace(self, branch=self.run, run=unused).arguments
+        arguments = replace(self, branch=branch, run=unused).arguments
         return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property

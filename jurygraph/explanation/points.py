@@ -138,9 +138,32 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
         value=part.value,
         weight=weight,
         answer=answer,
-        note=part.note,
+        note="; ".join(filter(None, (part.note, _describe_split(part.verdicts)))),
         reason=reason,
     )
+
+
+def _describe_split(verdicts: Sequence[ExplainedVerdict]) -> str:
+    """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
+    by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.counted is not None:
+            by_label[verdict.label].append((_judge_of(verdict), verdict.counted))
+    splits = []
+    for label, votes in by_label.items():
+        judges, scores = map(set, zip(*votes, strict=True))
+        if len(judges) > 1 and len(scores) > 1:
+            lead = f"{label}: " if len(by_label) > 1 else ""
+            listed = ", ".join(f"{judge} {format_plain(score)}" for judge, score in votes)
+            splits.append(f"{lead}{listed}")
+    if not splits:
+        return ""
+    more = f"; and {len(splits) - _MOST_REASONS} more" if len(splits) > _MOST_REASONS else ""
+    return f"judges differ: {'; '.join(splits[:_MOST_REASONS])}{more}"
+
+
+def _judge_of(verdict: ExplainedVerdict) -> str:
+    return verdict.verdict.judge or "the model"
 
 
 def _answer(part: _Part) -> str:
@@ -309,21 +332,24 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
     Of more than fit into a line, the reasons that cost the most are shown, and those come first.
     """
+    has_several = len({verdict.label for verdict in verdicts}) > 1
+    has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels: dict[str, list[str]] = {}
     costs: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
-            labels.setdefault(text, []).append(verdict.label)
+            names = [verdict.label] if has_several else []
+            names += [_judge_of(verdict)] if has_judges else []
+            labels.setdefault(text, []).append(" by ".join(names))
             costs[text] = costs.get(text, 0.0) + verdict.shortfall
     if len(labels) > _MOST_REASONS:
         labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
-    has_several = len({verdict.label for verdict in verdicts}) > 1
     losses = []
     for text, concerned in labels.items():
         names = list(dict.fromkeys(concerned))
         loss = text
-        if has_several:
+        if has_several or has_judges:
             loss = f"{join_names(names)}: {text}"
         if len(concerned) > len(names):
             loss += f", {len(concerned)} times"

@@ -434,6 +434,7 @@ class FirstReplies:
         self._reasons: list[str | None] = []
         """None for a reply that is usable or says nothing of the settings."""
         self._last: tuple[Fault | None, str] = (None, "")
+        self._usable_stored = 0
         self._unsent = FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
@@ -484,6 +485,7 @@ class FirstReplies:
         Raises UnusableRepliesError with the last of the first `FIRST_REPLIES`, if none can be used.
         """
         if answered.call.id not in self._unread:
+            self._usable_stored += fault is None
             return
         self._unread.remove(answered.call.id)
         self._reasons.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
@@ -506,7 +508,20 @@ class FirstReplies:
             changes = changes or ["change what the message names, or name another model"]
             return f"{fault}; {changes[0]}"
         changes.append(_CHANGES[fault.kind])
-        return f"{fault}; such as {shorten(text, _EXAMPLE_CHARACTERS)!r}; {', or '.join(changes)}"
+        example = f"{fault}; such as {shorten(text, _EXAMPLE_CHARACTERS)!r}"
+        # settings with which other replies could be used are not wrong
+        return example if self._usable_stored else f"{example}; {', or '.join(changes)}"
+
+    def describe_problem(self, model: str) -> str:
+        """Return a sentence on the replies of a model that has a problem."""
+        lead = f"no reply of {model} could be used"
+        if self._usable_stored:
+            unusable = len(self._reasons)
+            total = unusable + self._usable_stored
+            lead = f"{unusable} of {total} replies of {model} could not be used"
+        if self.are_rejected:
+            lead = f"every request to {model} was rejected"
+        return f"{lead}: {self.problem}"
 
     @property
     def are_rejected(self) -> bool:
@@ -621,18 +636,18 @@ class Gateways(dict[str | None, Gateway]):
         return tuple(chain.from_iterable(gateway.backend.secrets for gateway in self.values()))
 
     @property
-    def problems(self) -> list[str]:
-        """Return a sentence on each model of which no reply could be used, or all requests were rejected."""
-        sentences = []
+    def problems(self) -> dict[str, bool]:
+        """Return a sentence on each model of which no reply to a request could be used, or all requests were rejected.
+
+        Its value is True where there are replies, which a run that is branched from this one would reuse.
+        """
+        sentences = {}
         for name, gateway in self.items():
             first = gateway.first_replies
             if first.problem is None:
                 continue
             model = "the model" if name is None else f"judge {name}"
-            lead = f"no reply of {model} could be used"
-            if first.are_rejected:
-                lead = f"every request to {model} was rejected"
-            sentences.append(f"{lead}: {first.problem}")
+            sentences[first.describe_problem(model)] = not first.are_rejected
         return sentences
 
     def name_of(self, request: Request | Call) -> str | None:

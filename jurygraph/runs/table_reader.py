@@ -44,6 +44,7 @@ _VERDICT = (
         "status",
         "failure",
         "gated_by",
+        "unsupported",
     ),
     *("reason", "quote", "quotes", "call"),
 )

@@ -13,6 +13,7 @@ from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import difference_interval
+from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Trace
@@ -140,9 +141,12 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
         problem = "no component counts with a positive weight"
         if chosen:
             problem = f"only {chosen[0]} is there to compare"
-        raise InputError(
-            f"{run.folder}: {problem}; name 2 components or more of {', '.join(names)}"
-        )
+        problem += f"; name 2 components or more of {', '.join(names)}"
+        if run.config.models:
+            problem += (
+                f"; for judges: jurygraph show {shell_quote(run.folder)} --sort -disagreement"
+            )
+        raise InputError(f"{run.folder}: {problem}")
     return chosen
 
 

@@ -325,11 +325,14 @@ class Neighbours:
         if self.low is not None and self.high is not None:
             ends = f"{format_number(self.low)} to {format_number(self.high)}"
             design = "paired" if self.is_paired else "unpaired"
-            doubt = "" if self.is_clear else ": that may be chance"
-            size = f"{ahead} by {by} ({ends}, {design} over {tasks}){doubt}."
+            chance = "is larger than chance" if self.is_clear else "may be chance"
+            size = f"{ahead} by {by} ({ends}, {design} over {tasks}): that {chance}."
         if not self.is_paired:
             size += " Let both answer the same tasks: harder ones then count for both."
-        change = "No change of a single setting that was tried turns them."
+        change = (
+            "No change of a single setting that was tried turns them; the weights of a rubric's "
+            "criteria were not tried."
+        )
         if self.turn is not None:
             change = f"They change places {self.turn}."
         return [size, change]

@@ -14,6 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import judge_differences
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 
@@ -60,6 +61,15 @@ def _gates(trace: TraceWithoutTexts) -> str | None:
     return ", ".join(trace.gates) or None
 
 
+def _unsupported(trace: TraceWithoutTexts) -> int:
+    verdicts = trace.body["verdicts"]
+    return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
+
+
+def _disagreement(trace: TraceWithoutTexts) -> float | None:
+    return max(judge_differences(trace.body["verdicts"]), default=None)
+
+
 _FIXED: Mapping[str, RewardColumn] = {
     column.name: column
     for column in (
@@ -74,8 +84,16 @@ _MAX_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
 PREDICTED = "predicted."
 """Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
-_CHOSEN = ("gates", "query")
-"""Columns of text that are shown only if they are named."""
+_CHOSEN: Mapping[str, RewardColumn] = {
+    column.name: column
+    for column in (
+        RewardColumn("gates", _gates, True),
+        RewardColumn("disagreement", _disagreement),
+        RewardColumn("unsupported", _unsupported),
+    )
+}
+"""Columns that are shown only if they are named, as is `query`."""
+_ALWAYS_THERE = (*_FIXED, *_CHOSEN, "query")
 
 
 class Selection(NamedTuple):
@@ -225,8 +243,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 def _name_components(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
     return {
-        f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name
-        for name in run.components()
+        f"component.{name}" if name in _ALWAYS_THERE else name: name for name in run.components()
     }
 
 
@@ -243,8 +260,8 @@ def _find_column(
 ) -> RewardColumn:
     if name in _FIXED:
         return _FIXED[name]
-    if name == "gates":
-        return RewardColumn(name, _gates, True)
+    if name in _CHOSEN:
+        return _CHOSEN[name]
     if name == "query":
         query_of = lru_cache(maxsize=16)(
             lambda seq: run.short_query(run.source.ledger.record_at(seq).key)
@@ -271,7 +288,7 @@ def _find_column(
     if name in labels:
         label = labels[name]
         return RewardColumn(name, lambda trace: read(address_of(trace)).labels.get(label), True)
-    columns = [*_FIXED, *_CHOSEN, *components, *name_predictions(run), *labels]
+    columns = [*_ALWAYS_THERE, *components, *name_predictions(run), *labels]
     hint = did_you_mean(name, [*columns, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")

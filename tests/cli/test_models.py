@@ -312,6 +312,29 @@ class TestFailures:
             assert (repeated.code, server.count - before) == (0, 2), repeated.err
         assert "verdicts: 5 reused" in repeated.err
 
+    def test_the_command_after_unusable_replies_asks_again_and_takes_the_others_from_the_cache(
+        self, project: Project, run: Command
+    ):
+        mended = False
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            is_wrong = not mended and "to ann." in body["messages"][1]["content"]
+            return reply_with("All are met.") if is_wrong else judge(body, number)
+
+        with run_server(script) as server:
+            project.write_config(server.url, cache=True)
+            assert "could be used" not in project.score("run").err
+            ended = project.score("again")
+            (line,) = (line for line in ended.err.splitlines() if "could not be used" in line)
+            problem, _, command = line.partition("; then: jurygraph ")
+            assert "4 of 8 replies of the model could not be used: " in problem
+            assert problem.endswith("; such as 'All are met.'")
+            assert "--branch" not in command
+            mended = True
+            before = server.count
+            repeated = run(*shlex.split(command))
+            assert (repeated.code, server.count - before) == (0, 2), repeated.err
+
     def test_failures_caused_by_a_response_have_no_retry_command(self, project: Project):
         with run_server(lambda body, number: reply_with("a lot", finish="length")) as server:
             project.write_config(server.url)

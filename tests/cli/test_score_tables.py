@@ -166,7 +166,9 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
         "run",
     )
     assert scored.code == 1
-    assert (
-        "evaluators that tasks lack something for, of 1 (else take them out): tools.match 1"
-        in scored.out
+    cause = (
+        "tools.match: 1 of 1 tasks lack what it needs (first: the task has neither reference_messages nor "
+        "reference_actions); give it to them, or take tools.match out\n"
     )
+    assert cause in scored.out
+    assert f"1 of 1 rewards failed and have no value; {cause}" in scored.err

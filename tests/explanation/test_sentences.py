@@ -66,6 +66,7 @@ def questions_of(decision: Decision, verdicts: Sequence[RecordedVerdict]) -> lis
             scope="pair" if is_pair else "response",
             pairs="unordered",
             samples=1 + max((answer.sample for answer in answers), default=0),
+            judges=tuple(dict.fromkeys(filter(None, (answer.judge for answer in answers)))),
         )
         questions.append(question)
     return questions
@@ -649,6 +650,26 @@ def test_equal_samples_give_one_reason_with_their_number():
         trace(reward(0.5, terms=(term,)), *samples), Decision(specs=(spec("appeal", 1.0),))
     )
     assert points_of(lines) == ["Lost 0.5: appeal 0.5 of 1, weight 1 (dull, 3 times)."]
+
+
+def test_judges_that_differ_and_the_judge_of_each_reason_are_named():
+    votes = [
+        verdict("a", score=score, judge=judge, reason=reason)
+        for judge, score, reason in (("kind", 1.0, ""), ("strict", 0.0, "rude"), ("third", 1.0, ""))
+    ]
+    term = Term(name="a", weight=1.0, value=1.0, contribution=1.0)
+    inputs = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
+    won = explanation_sentences(trace(reward(1.0, terms=(term,)), *votes), decision)
+    split = "weight 1; judges differ: kind 1, strict 0, third 1"
+    assert points_of(won) == [f"Gained 1: a 1 of 1, {split}."]
+    lost = term.model_copy(update={"value": 0.5, "contribution": 0.5})
+    lines = explanation_sentences(trace(reward(0.5, terms=(lost,)), *votes), decision)
+    assert points_of(lines) == [f"Lost 0.5: a 0.5 of 1, {split} (strict: rude)."]
+    agreed = [verdict("a", score=0.0, judge=judge, reason="rude") for judge in ("kind", "strict")]
+    none = term.model_copy(update={"value": 0.0, "contribution": 0.0})
+    lines = explanation_sentences(trace(reward(0.0, terms=(none,)), *agreed), decision)
+    assert points_of(lines) == ["Lost 1: a 0 of 1, weight 1 (kind, strict: rude)."]
 
 
 def test_weights_set_by_a_judge_are_marked_as_not_fixed():

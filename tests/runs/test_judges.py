@@ -24,6 +24,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge
+from jurygraph.views.rewards import Selection, view_rewards
 from jurygraph.views.trace import view_trace
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
 
@@ -260,6 +261,21 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
     }
     assert "judge" in columns
     assert "judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000" in lines
+
+
+def test_responses_are_sorted_by_the_largest_difference_of_two_judges(
+    tmp_path: Path, tasks: Path
+) -> None:
+    longer = {"It is clear.": lambda text: 0.9 if "longer" in text else 0.6, "It is rude.": 0.4}
+    clients = Clients(kind=longer, strict=ANSWERS["mild"])
+    summary = score(tmp_path / "run", tasks, clients.config())
+    assert (summary.judged_differently, summary.judged_by_several) == (3, 12)
+    with closing(Run.open(tmp_path / "run")) as run:
+        names = ["response", "disagreement", "unsupported"]
+        rows = view_rewards(run, Selection(sort="-disagreement"), names).rows
+    assert [row[0] for row in rows] == ["t0/1", "t1/1", "t2/1", "t0/0", "t1/0", "t2/0"]
+    assert [row[1] for row in rows] == [pytest.approx(0.3)] * 3 + [0.0] * 3
+    assert {row[2] for row in rows} == {0}
 
 
 class TestEscalation:

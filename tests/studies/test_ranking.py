@@ -69,6 +69,7 @@ def test_the_nearest_change_turns_two_agents_and_a_smaller_one_does_not(
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
     _, second = measure_ranking(ranker).figures["pairs"]
     assert second.is_clear
+    assert second.sentences()[0].endswith("): that is larger than chance.")
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear

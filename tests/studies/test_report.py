@@ -172,6 +172,11 @@ def test_sentences_name_the_ends_of_what_was_measured() -> None:
 def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="--json and --markdown: one result has one form"):
         ReportOutput(json=True, markdown=True)
+    for name in ("boss.xlsx", "boss"):
+        with pytest.raises(
+            InputError, match=rf"{name}: the page is HTML; name a file that ends in \.html"
+        ):
+            ReportOutput(html=tmp_path / name)
     with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
         ReportOutput(plot=tmp_path / "a.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -367,8 +367,8 @@ def _steps_of(
 class GroundedAnswer(TrajectoryEvaluator):
     """Share of the numbers and codes in the final answer that the results of tools, or the users' words, contain.
 
-    A code is a word of letters and digits, such as HAT170. Numbers are compared as numbers: 1,200 is 1200.0. It does
-    not apply where the answer has neither.
+    A code is a word of at least 4 letters and digits, such as HAT170. Numbers are compared as numbers: 1,200 is 1200.0.
+    It does not apply where the answer has neither.
     """
 
     name = "tools.grounded"

@@ -4,12 +4,10 @@ from contextlib import closing
 from typing import Annotated
 
 from jurygraph.cli.options import RunFolder, option
-from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.output_files import refuse_unwritable_page, write_output
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-
-_ENDINGS = (".html", ".htm")
 
 
 def report(
@@ -40,9 +38,7 @@ def report(
     if response is not None and most is not None:
         raise InputError("--most is about many responses; leave it out, or leave out --response")
     with closing(Run.open(run)) as stored_run:
-        refuse_unwritable(output)
-        if not output.endswith(_ENDINGS) and not output.startswith("/dev/"):
-            raise InputError(f"{output}: the page is HTML; name a file that ends in .html")
+        refuse_unwritable_page(output)
         if response is None:
             page = _report_run(stored_run, most or pages.MOST)
         else:

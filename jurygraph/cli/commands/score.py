@@ -291,6 +291,10 @@ def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> Non
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
+    if summary.judged_differently:
+        count = f"{summary.judged_differently} of {summary.judged_by_several} questions"
+        shown = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
+        print_message(f"judges differ on {count}: {shown} --columns reward,disagreement")
     if len(summary.agents) > 1:
         print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
@@ -302,11 +306,15 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
-        print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
+        share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
+        is_explained = summary.failed < summary.responses or bool(summary.failures)
+        causes = [] if is_explained else summary.unanswered[:1]
+        print_message("; ".join([share, *causes]))
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
-    for problem in jury.gateways.problems:
-        print_message(f"{problem}; then: {options.retry_command}")
+    for problem, has_replies in jury.gateways.problems.items():
+        command = options.fresh_command if has_replies else options.retry_command
+        print_message(f"{problem}; then: {command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jurygraph.cli.options import AsJson, AsMarkdown, HtmlFile, PlotFile
-from jurygraph.cli.output_files import refuse_unwritable, write_output, write_output_with
+from jurygraph.cli.output_files import (
+    refuse_unwritable,
+    refuse_unwritable_page,
+    write_output,
+    write_output_with,
+)
 from jurygraph.cli.render.plots import METADATA_BY_SUFFIX, can_draw, draw_plots
 from jurygraph.cli.render.text import (
     command_line,
@@ -63,7 +68,7 @@ class ReportOutput:
                 )
             refuse_unwritable(str(self.plot), *self.sources)
         if self.html is not None:
-            refuse_unwritable(str(self.html), *self.sources)
+            refuse_unwritable_page(str(self.html), *self.sources)
 
     def write(self, report: Report) -> None:
         """Print the report and its notes, and write its plot."""

@@ -38,10 +38,7 @@ def result_lines(summary: "Summary") -> list[str]:
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
-    if summary.unanswered_tasks:
-        counts = _join_counts(sorted(summary.unanswered_tasks.items()))
-        title = f"evaluators that tasks lack something for, of {summary.tasks} (else take them out)"
-        lines.append(escape_line(f"{title}: {counts}"))
+    lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
     for name, bill in models:

@@ -20,7 +20,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import WORKSPACE
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
@@ -220,6 +220,9 @@ class _Verifier:
         for trace, response in zip(stored, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
+        if problem := find_other_version(plan, self._jury.context):
+            hint = "put the code that the run was made with back, or verify without --deep"
+            raise InputError(f"{run.folder}: was made with {problem}; {hint}")
         self._require_tools(plan)
         evaluators = self._jury.evaluators
         own_model = {

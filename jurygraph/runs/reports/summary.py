@@ -7,9 +7,15 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import Any, NamedTuple
 
+from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import count_discarded, unpack_message
+from jurygraph.runs.store.packing import (
+    count_discarded,
+    judge_differences,
+    unpack_message,
+    unpack_reason,
+)
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import Cause, Failure, Question
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
@@ -190,7 +196,8 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
-    Verdicts that are `superseded` by those of another judge count nowhere else. `unanswered_tasks` are those on all of
+    Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
+    `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
@@ -208,6 +215,8 @@ class Summary:
     failed_verdicts: int = 0
     not_applicable: int = 0
     superseded: int = 0
+    judged_by_several: int = 0
+    judged_differently: int = 0
     infrastructure_failures: int = 0
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
@@ -218,6 +227,8 @@ class Summary:
     _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     # on the last task
     _has_only_abstained: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    # by evaluator: the first response on which it abstained, and why
+    _abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
     _lowest: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
@@ -252,6 +263,9 @@ class Summary:
         candidate = (float("-inf") if value is None else value), response_id
         self._lowest = candidate if self._lowest is None else min(self._lowest, candidate)
         self._discarded.update(count_discarded(reward))
+        differences = judge_differences(body["verdicts"])
+        self.judged_by_several += len(differences)
+        self.judged_differently += len(differences) - differences.count(0.0)
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 
@@ -274,6 +288,10 @@ class Summary:
             has_abstained = status == "abstained" and "failure" not in verdict
             has_only_abstained = self._has_only_abstained.get(question.evaluator, True)
             self._has_only_abstained[question.evaluator] = has_abstained and has_only_abstained
+            first = self._abstentions.get(question.evaluator)
+            if has_abstained and (first is None or response < first[0]):
+                reason = unpack_reason(verdict, read_texts())
+                self._abstentions[question.evaluator] = response, reason
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -302,6 +320,17 @@ class Summary:
         return self._unanswered + Counter(
             name for name, is_true in self._has_only_abstained.items() if is_true
         )
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Return a sentence on each evaluator that lacks what it needs of some tasks, by its first abstention."""
+        sentences = []
+        for name, number in sorted(self.unanswered_tasks.items()):
+            _, reason = self._abstentions[name]
+            cause = f" (first: {shorten(reason, 200)})" if reason else ""
+            share = f"{number} of {self.tasks} tasks lack what it needs{cause}"
+            sentences.append(f"{name}: {share}; give it to them, or take {name} out")
+        return sentences
 
     @property
     def agents(self) -> dict[str | None, AgentRow]:

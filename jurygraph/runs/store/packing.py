@@ -5,7 +5,8 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -378,6 +379,31 @@ def unpack_verdict(
     responses = shared_lists[fields["responses"]]
     verdict = RecordedVerdict.model_validate({**fields, "responses": ()})
     return verdict.model_copy(update={"responses": responses})
+
+
+def judge_differences(verdicts: Iterable[Body]) -> list[float]:
+    """Return the difference between the highest and the lowest judge on each question that several judges scored.
+
+    The score of a judge is the mean of its samples. Verdicts that another judge's superseded are compared, too.
+    """
+    scores: dict[Hashable, dict[str, list[float]]] = {}
+    for verdict in verdicts:
+        if "judge" in verdict and "gated_by" not in verdict and verdict.get("score") is not None:
+            names = ("question", "about", "responses", "turn")
+            judged = tuple(str(verdict.get(name)) for name in names)
+            scores.setdefault(judged, {}).setdefault(verdict["judge"], []).append(verdict["score"])
+    differences = []
+    for by_judge in scores.values():
+        if len(by_judge) > 1:
+            means = [fsum(samples) / len(samples) for samples in by_judge.values()]
+            differences.append(max(means) - min(means))
+    return differences
+
+
+def unpack_reason(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+    """Return the reason of a stored verdict, as `unpack_verdict` does."""
+    reason: str = _read_text(body, texts).get("reason", "")
+    return reason
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:

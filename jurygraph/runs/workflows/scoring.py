@@ -89,6 +89,8 @@ class JobScorer:
         if is_mended_elsewhere:
             branch = f"--branch {shell_quote(self.job.folder)}"
             remedy = f"once that is changed, continue in another --out with {branch}"
+            if isinstance(error, UnusableRepliesError):
+                remedy += ", or without it if the config stays, since it reuses unusable replies"
         elif isinstance(error, ModelAccessError):
             mended = "once that is mended; another model needs another --out"
             remedy = f"run the same command again {mended}"

@@ -127,7 +127,8 @@ def test_another_version_of_an_evaluator_is_refused(
 ) -> None:
     monkeypatch.setattr(ScriptedEvaluator, "version", "2")
     with pytest.raises(
-        InputError, match="the plan was made with evaluator 'late' of version '1'; this jury has 2"
+        InputError,
+        match="was made with evaluator 'late' of version '1'; this jury has 2; put the code that",
     ):
         verify_deeply(rich)
 
