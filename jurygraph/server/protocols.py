@@ -53,7 +53,7 @@ class ScoreBody(FrozenModel):
     """Responses to a task, which comes whole or is one of the server's tasks.
 
     Without a `cohort` the responses are a whole group. `step` and `policy` tell its groups apart: they are the step
-    and the phase of the recorded run.
+    and the phase of the recorded run, and labels of the responses that have none of these names.
     """
 
     task: Annotated[Task, BeforeValidator(name_task)] | None = None
@@ -158,8 +158,14 @@ class ScoreProtocol(Protocol):
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
             raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
+        given = {"step": body.step, "policy": body.policy}
+        labels = {name: value for name, value in given.items() if value is not None}
+        responses = [
+            response.model_copy(update={"labels": {**labels, **response.labels}})
+            for response in body.responses
+        ]
         submission = Submission(
-            responses=body.responses,
+            responses=responses if labels else body.responses,
             task=body.task,
             task_id=body.task_id,
             step=body.step,

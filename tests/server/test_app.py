@@ -47,6 +47,21 @@ def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(tmp_pa
         assert len(list(run.traces())) == 100
 
 
+def test_step_and_policy_are_labels_of_what_is_stored(tmp_path: Path) -> None:
+    async def score() -> None:
+        async with serving(HeldJudge()) as served:
+            with served.jury.record(tmp_path / "run"):
+                named = {"text": "2 words", "labels": {"step": "own"}}
+                body = {"task": TASK, "responses": ["1 words", named], "step": 7, "policy": "p"}
+                await served.post("/v1/score", body)
+                await served.post("/v1/score", {"task": TASK, "responses": ["3 words"]})
+
+    asyncio.run(score())
+    with Run.open(tmp_path / "run") as run:
+        labels = [trace.labels for trace in run.traces()]
+    assert labels == [{"step": 7, "policy": "p"}, {"step": "own", "policy": "p"}, {}]
+
+
 def test_one_request_more_than_allowed_is_refused_at_once() -> None:
     async def overload() -> None:
         judge = HeldJudge(is_held=True)
