@@ -161,6 +161,7 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
         ("solves", "criteria/solves"),
         ("appeal", "personalized/appeal@ann"),  # the one of the reviewer who gave the label
         ("kind", ["'kind' is the end of several questions; write one of criteria/kind, tone.kind"]),
+        ("own", "criteria@own"),  # a criterion is the member
         ("elsewhere", "other/elsewhere"),  # of another response alone
         ("solve", ["there is no question 'solve'; did you mean solves?"]),
         ("zzzz", ["there is no question 'zzzz'; there are criteria/kind, criteria/solves, "]),
@@ -170,7 +171,7 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
     name: str, expected: str | list[str]
 ) -> None:
     met = {"a": Judgement("t", "judged", 1.0, 1.0)}
-    ids = ("criteria/kind", "criteria/solves", "tone.kind")
+    ids = ("criteria/kind", "criteria/solves", "tone.kind", "criteria@own")
     by_judge = {Judge("run", one, one.partition("/")[0]): met for one in ids}
     for reviewer in ("ann", "bob"):
         question = f"personalized/appeal@{reviewer}"
