@@ -1,4 +1,4 @@
-"""What the planning of tasks tells once: a reward of stakeholders that rests mostly on a model, tools without tables."""
+"""What the planning of tasks tells once: that a reward of stakeholders rests on a model, that tools lack tables."""
 
 import json
 from pathlib import Path
