@@ -843,7 +843,9 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
                 yield from omission_notes(prediction.left_out, origin)
                 continue
             reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
-            problem = f"predicts none of {len(part.score)} ratings ({reasons or 'no others to go by'})"
+            problem = (
+                f"predicts none of {len(part.score)} ratings ({reasons or 'no others to go by'})"
+            )
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
             yield f"{origin}{problem}, so only the others are compared{remedy}"
 

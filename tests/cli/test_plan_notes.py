@@ -49,6 +49,8 @@ def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[s
 
 @pytest.mark.usefixtures("project")
 def test_a_judge_that_may_look_up_rows_of_no_table_is_told_once(run: Command) -> None:
-    Path("jury.yaml").write_text("evaluators: [{use: goal_reached, tools: [look_up]}]\nfailure: {max_error_rate: 1}\n")
+    Path("jury.yaml").write_text(
+        "evaluators: [{use: goal_reached, tools: [look_up]}]\nfailure: {max_error_rate: 1}\n"
+    )
     told = run("score", "tasks.jsonl", "--out", "run", "--model", "none").err
     assert "tasks without `facts.tables`: 4; the tool look_up finds nothing there" in told

@@ -87,7 +87,9 @@ def test_tables_are_checked_when_a_task_is_planned(
         jg.Jury(model=jg.testing.ScriptedJudge([]), evaluators=[judge]) as jury,
         pytest.raises(PlanError, match=f"task 't': facts.tables.{problem}"),
     ):
-        jury.prepare(jg.Task(id="t", query="Where is tea?", facts={"tables": {"a": table}, "own": 1}))
+        jury.prepare(
+            jg.Task(id="t", query="Where is tea?", facts={"tables": {"a": table}, "own": 1})
+        )
 
 
 def test_a_table_may_be_a_file_and_large(tmp_path: Path) -> None:

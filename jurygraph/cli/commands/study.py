@@ -49,7 +49,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import read_ratings, read_texts
+from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -121,7 +121,11 @@ def agreement(
     from jurygraph.studies.agreement import report
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    return report([read_ratings(path, columns, RATING_COLUMN_OPTIONS) for path in ratings], level)
+    files = [
+        read_ratings(path, own, RATING_COLUMN_OPTIONS)
+        for path, own in columns_by_file(ratings, columns)
+    ]
+    return report(files, level)
 
 
 @study_command
