@@ -379,7 +379,13 @@ def judge(
     columns = named_columns(id=item, target=target, reviewer=reviewer)
     people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
-    notes = judge_study.describe_empty(people_labels)
+    notes = [*judge_study.describe_empty(people_labels)]
+    questions = {study.judge.question for study in studies if study.judge.reviewer is None}
+    names_none = all(label.question is None for _, label in people_labels.rows)
+    if question is None and names_none and len(questions) > 1:
+        notes.append(
+            f"labels are compared with {len(questions)} questions; choose one with --question"
+        )
     report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)
     is_missed = False
