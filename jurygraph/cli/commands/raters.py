@@ -415,7 +415,7 @@ def assign(
     print_report(json, figures, lines)
 
 
-def _read_items(path: Path, column: str | None) -> Sequence[SheetItem]:
+def _read_items(path: Path, column: str | None) -> list[SheetItem]:
     if not path.is_dir():
         return read_items(path, named_columns(item=column), RATING_COLUMN_OPTIONS)
     if column is not None:
