@@ -315,6 +315,10 @@ def _print_planned(planned: "PlannedTasks") -> None:
     if planned.unanswered_annotations:
         missing = f"{planned.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+    if planned.without_tables:
+        print_message(
+            f"tasks without `facts.tables`: {planned.without_tables}; the tool look_up finds nothing there"
+        )
     print_plan_notes(planned.notes)
 
 

@@ -425,13 +425,22 @@ def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
             labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
     for names, subjects in labels.items():
         steps: list[str] = []
-        for number, name in enumerate(names[:_MAX_LOOKUPS], start=1):
+        for name in names[:_MAX_LOOKUPS]:
             lookup = by_id[name]
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
-            steps.append(f"{number} {lookup.tool or 'a tool that is not there'}{outcome}")
+            steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         more = len(names) - len(steps)
         rest = f", and {more} more" if more else ""
-        yield f"Looked up for {', '.join(subjects)}: {', '.join(steps)}{rest}."
+        yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}{rest}."
+    idle = dict.fromkeys(
+        verdict.label
+        for verdict in explained.verdicts
+        if verdict.verdict.question in explained.with_tools
+        and verdict.verdict.calls
+        and not verdict.verdict.lookups
+    )
+    if idle:
+        yield f"Looked up nothing for {', '.join(idle)}."
 
 
 def _reward_sentence(trace: Trace) -> str:

@@ -182,6 +182,8 @@ class ExplainedTrace:
     def __init__(self, trace: Trace, decision: Decision, questions: Sequence[Question]) -> None:
         self.trace = trace
         self.decision = decision
+        self.with_tools = {question.id for question in questions if question.tools}
+        """The ids of the questions whose judges may look things up."""
         recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
         self._turns = _list_turns(recorded)
         self.table = _build_table(trace, questions, recorded)

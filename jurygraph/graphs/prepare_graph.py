@@ -180,6 +180,9 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)
+    for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+        for tool in toolset.tools.values():
+            call_method(tool, tool.check_task, task_view)
     return survey
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.agents.roles import Configurable
 from jurygraph.concurrency import is_interrupt
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import RUN_ENDING
@@ -21,7 +21,7 @@ from jurygraph.graphs.time_limits import CallLimits, CallResult, clients_of
 T = TypeVar("T")
 
 
-def call_method(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
+def call_method(component: Configurable, method: Callable[..., T], *arguments: Any) -> T:
     """Return the result of a method besides those that answer. Raises PlanError naming both for an exception in it."""
     with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
         return method(*arguments)

@@ -82,11 +82,13 @@ def fill_failed(
     normalize: Normalization = "std",
     ddof: int = 1,
     why: str = "",
+    setting: str = "`failed` is `raise`",
 ) -> FilledRewards:
     """Return the rewards of a whole group with the failed ones, which are None, as the rule has them.
 
-    `normalize` and `ddof` are the trainer's, for the factor; `why` ends the message of an error. Raises
-    `NoRewardError` by the rule `raise`, and where `neutral` has no mean because no member was judged.
+    `normalize` and `ddof` are the trainer's, for the factor; `setting` and `why` are in the message of an error:
+    why the rule is `raise`, and what failed. Raises `NoRewardError` by the rule `raise`, and where `neutral` has no
+    mean because no member was judged.
     """
     values = list(rewards)
     judged = [value for value in values if value is not None]
@@ -94,9 +96,7 @@ def fill_failed(
     if not failed or rule in ("none", "mask"):
         return FilledRewards(values, 0, 1.0)
     if rule == "raise":
-        raise NoRewardError(
-            f"{failed} of {len(values)} rewards failed, and `failed` is `raise`{why}"
-        )
+        raise NoRewardError(f"{failed} of {len(values)} rewards failed, and {setting}{why}")
     if rule == "neutral":
         if not judged:
             problem = (

@@ -18,6 +18,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Trace
+from jurygraph.sources.files import refuse_unreadable
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 """A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
@@ -33,7 +34,9 @@ class LazyJury:
         self._config = Path(config).resolve() if isinstance(config, str | Path) else config
         self._record = record
         if isinstance(self._config, Path) and not self._config.is_file():
-            raise InputError(f"{config}: there is no such config")
+            with refuse_unreadable(str(config)):
+                self._config.stat()
+            raise InputError(f"{config}: is no file; name a config")
         self._reset()
 
     def _reset(self) -> None:

@@ -28,6 +28,7 @@ async def judge_sample(
     rewards = [trace.reward.value]
     why = describe_failures([trace])
     jury.outages.observe(rewards, why)
-    (value,) = fill_failed(rewards, rule, why=why).values
+    setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"
+    (value,) = fill_failed(rewards, rule, why=why, setting=setting).values
     assert value is not None, "neither rule leaves a reward out"
     return trace, value

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -433,6 +434,15 @@ class Plan(FrozenModel):
                 checked += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)
         return checked / total if total else 0.0
+
+    @property
+    def lacks_tables(self) -> bool:
+        """Return whether the tool `look_up` is given to a judge, and the task has no table for it."""
+        tools = [*chain.from_iterable(question.tools for question in self.survey.questions)]
+        tools += chain.from_iterable(derivation.tools for derivation in self.survey.derivations)
+        has_tool = any(tool.name == "look_up" for tool in tools)
+        views = self.survey.views.values()
+        return has_tool and not any((view.facts or {}).get("tables") for view in views)
 
     @property
     def notes(self) -> tuple[str, ...]:

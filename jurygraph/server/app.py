@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
-from jurygraph.messages import Problem
+from jurygraph.messages import Problem, did_you_mean, quote, shorten
 from jurygraph.schema.frozen_model import decode_strictly
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
@@ -94,7 +94,8 @@ class RewardServer:
                 self._require_token(request)
             response = await handler(request)
         except web.HTTPException as refused:
-            response = _respond(HttpAnswer(refused.status, _error(refused.text or refused.reason)))
+            problem = self._explain(request, refused)
+            response = _respond(HttpAnswer(refused.status, _error(problem)))
         except Refusal as refused:
             response = _respond(_refuse(refused))
         path = request.path if request.path in self._paths else "other"
@@ -102,6 +103,17 @@ class RewardServer:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    def _explain(self, request: web.Request, refused: web.HTTPException) -> str:
+        """Return what is wrong with a request that no handler took, and what would be right."""
+        if isinstance(refused, web.HTTPMethodNotAllowed):
+            methods = " or ".join(sorted(refused.allowed_methods - {"HEAD"}))
+            return f"{request.path}: is not for {request.method}; use {methods}"
+        if isinstance(refused, web.HTTPNotFound):
+            known = sorted(self._paths)
+            hint = did_you_mean(request.path, known) or f"there are {', '.join(known)}"
+            return f"there is no {quote(shorten(request.path))}; {hint}"
+        return refused.text or refused.reason
 
     def _require_token(self, request: web.Request) -> None:
         if self._token is None:

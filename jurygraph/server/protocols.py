@@ -53,7 +53,7 @@ class ScoreBody(FrozenModel):
     """Responses to a task, which comes whole or is one of the server's tasks.
 
     Without a `cohort` the responses are a whole group. `step` and `policy` tell its groups apart: they are the step
-    and the phase of the recorded run.
+    and the phase of the recorded run, and labels of the responses that have none of these names.
     """
 
     task: Annotated[Task, BeforeValidator(name_task)] | None = None
@@ -130,13 +130,13 @@ class Protocol(ABC):
             return "raise"
         return rule
 
-    def _submit(self, prompt: Any, label: Any, response: Response) -> Submission:
+    def _submit(self, prompt: Any, label: Any, response: Response, field: str) -> Submission:
         """Return one sample. Its label names a task of the server that has a file of tasks; else it is the reference of
         the prompt, or has the parts of a task in JSON. Raises `Refusal` for the id of no task, or of another prompt's.
         """
         size = self._settings.group_size
         if self._plans.has_file:
-            planned = self._plans.find(_to_text(label))
+            planned = self._plans.find(_to_text(label), field)
             _require_prompt(planned.task, prompt)
             return Submission(task_id=planned.task.id, responses=[response], cohort_size=size)
         parts = read_label(label)
@@ -158,8 +158,14 @@ class ScoreProtocol(Protocol):
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
             raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
+        given = {"step": body.step, "policy": body.policy}
+        labels = {name: value for name, value in given.items() if value is not None}
+        responses = [
+            response.model_copy(update={"labels": {**labels, **response.labels}})
+            for response in body.responses
+        ]
         submission = Submission(
-            responses=body.responses,
+            responses=responses if labels else body.responses,
             task=body.task,
             task_id=body.task_id,
             step=body.step,
@@ -196,7 +202,7 @@ class OpenRlhfProtocol(Protocol):
                 problem = f"query[{index}]: does not begin with its prompt"
                 raise Refusal(422, f"{problem}; send both decoded in the same way")
             response = Response(text=query[len(prompt) :])
-            submissions.append(self._submit(prompt, labels[index], response))
+            submissions.append(self._submit(prompt, labels[index], response, f"labels[{index}]"))
         return submissions
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -224,7 +230,7 @@ class SlimeProtocol(Protocol):
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a sample."""
         body = _validate(RmBody, content)
-        return [self._submit(body.prompt, body.label, Response(text=body.response))]
+        return [self._submit(body.prompt, body.label, Response(text=body.response), "label")]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reward alone: slime takes the whole reply as the reward."""

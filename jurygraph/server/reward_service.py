@@ -117,7 +117,8 @@ class RewardService:
             )
         try:
             rewards = [trace.reward.value for trace in joined.traces]
-            filled = fill_failed(rewards, rule, why=describe_failures(joined.traces))
+            why = describe_failures(joined.traces)
+            filled = fill_failed(rewards, rule, why=why, setting=self._describe_raise())
         except NoRewardError:
             self.cohorts.forget(key, joined.traces)
             raise
@@ -128,6 +129,15 @@ class RewardService:
             filled.filled,
             filled.factor,
         )
+
+    def _describe_raise(self) -> str:
+        """Return why the rule is `raise` where it is."""
+        chosen = self.settings.failed
+        if chosen is None:
+            return "`auto` without a cohort is `raise` (give --group-size N, or --failed a number)"
+        if chosen == "raise":
+            return "`failed` is `raise`"
+        return f"this protocol has no `{chosen}`, which is `raise` here"
 
     def _refuse_incomplete(self, submission: Submission) -> None:
         """Refuse more responses than are allowed, and one alone where the config compares responses."""

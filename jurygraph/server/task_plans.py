@@ -31,8 +31,8 @@ class TaskPlans:
         """Return whether the server was started with tasks."""
         return self._tasks is not None
 
-    def find(self, task_id: str) -> PlannedTask:
-        """Return a task of the file. Raises `Refusal` for an id that it does not have."""
+    def find(self, task_id: str, field: str = "task_id") -> PlannedTask:
+        """Return a task of the file. Raises `Refusal` naming the field for an id that it does not have."""
         if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
         else:
@@ -40,7 +40,7 @@ class TaskPlans:
             if planned is not None:
                 return planned
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
-        raise Refusal(422, f"task_id: there is no task {quote(task_id)}; {hint}")
+        raise Refusal(422, f"{field}: there is no task {quote(task_id)}; {hint}")
 
     async def plan(self, task: Task) -> PlannedTask:
         """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `Refusal` if it names a file."""

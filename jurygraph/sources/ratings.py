@@ -7,7 +7,7 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -305,6 +305,26 @@ def read_models(
         is_ours = column in _COLUMNS
         unread[column] = None if is_ours else did_you_mean(column.casefold(), missing)
     return FileRows(str(path), tuple(rows), column_of, unread)
+
+
+def columns_by_file(
+    paths: Sequence[Path], columns: Mapping[str, str]
+) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Yield each of several files with the columns named for it, of which one may be in the others alone.
+
+    A file that has the usual name instead, as those that `import` writes, is read by that.
+    """
+    headers: dict[Path, set[str]] = {}
+    if columns and len(paths) > 1:
+        headers = {path: set(next(read_rows(path), ("", {}))[1]) for path in paths}
+    for path in paths:
+        own = dict(columns)
+        for name, column in columns.items():
+            is_elsewhere = any(column in header for header in headers.values())
+            usual = {name, _ALIASES.get(name, name)}
+            if is_elsewhere and column not in headers[path] and usual & headers[path]:
+                del own[name]
+        yield path, own
 
 
 def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:

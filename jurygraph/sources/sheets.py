@@ -117,10 +117,15 @@ class Assignment:
     assigned: Bools
 
 
-def read_items(path: str | Path) -> list[SheetItem]:
-    """Read items of a CSV, JSONL or Parquet file. Raises `InputError` with file, line and field, also for one twice."""
+def read_items(
+    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+) -> list[SheetItem]:
+    """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
+
+    Raises `InputError` with file, line and field, also for one twice.
+    """
     found: dict[str, SheetItem] = {}
-    for position, item in read_models(Path(path), SheetItem).rows:
+    for position, item in read_models(Path(path), SheetItem, columns, options).rows:
         if found.setdefault(item.key, item) is not item:
             problem = f"item {quote(item.key)} is there above; give each item once"
             raise InputError(f"{path}, {position}: {problem}")
@@ -208,6 +213,9 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         raise InputError(
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
+    misplaced = [path for path in sheets if Path(path).suffix == ".jsonl"]
+    if misplaced and Path(key).suffix != ".jsonl":
+        raise InputError(f"{key}: is a sheet; the key comes first: {misplaced[0]}")
     key_rows = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
     votes: dict[str, SheetVote] = {}
     for path in sheets:

@@ -17,6 +17,7 @@ from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judge_report import reliability
+from jurygraph.studies.judgements import describe_question, questions_named
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
 FOLDS = 5
@@ -41,12 +42,20 @@ class LabelledScores(NamedTuple):
 
 
 def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledScores:
-    """Return the labelled scores of all judges of a question. Raises InputError for an unknown one, or few tasks."""
-    chosen = [study for study in studies if study.judge.question == question]
-    if not chosen:
-        questions = dict.fromkeys(study.judge.question for study in studies)
+    """Return the labelled scores of all judges of a question, of whose id the last part is enough.
+
+    Raises InputError for an unknown or ambiguous one, or few tasks.
+    """
+    questions = list(dict.fromkeys(study.judge.question for study in studies))
+    matching = questions_named(question, questions)
+    if len(matching) != 1:
         hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
-        raise InputError(f"--calibrate: no question {quote(question)} has labels; {hint}")
+        problem = f"no question {quote(question)} has labels; {hint}"
+        if matching:
+            problem = describe_question(question, matching, questions)
+        raise InputError(f"--calibrate: {problem}")
+    (question,) = matching
+    chosen = [study for study in studies if study.judge.question == question]
     if any(study.is_ranked for study in chosen):
         problem = f"labels of {quote(question)} are on another scale than its scores"
         raise InputError(

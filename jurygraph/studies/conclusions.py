@@ -87,6 +87,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         symbol = "rank correlation" if judge["kappa"] is None else "κ"
         cell = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
         sentences = [describe_agreement(name, symbol, cell, GOOD_AGREEMENT, count, "labels")]
+    sentences += _describe_bias(judge)
     sentences += _compare_with_constant(judge)
     sentences.append(_test_against_people(judge["alternative_annotator"]))
     if need is not None and judge["labels_needed"] is not None:
@@ -106,6 +107,17 @@ def join_conclusions(judges: Sequence[Figures]) -> list[str]:
     for conclusion in conclusions[:MOST_SUBJECTS]:
         paragraphs.append(" ".join(text for text in conclusion if text not in common))
     return [*paragraphs, *common]
+
+
+def _describe_bias(judge: Figures) -> Iterator[str]:
+    """Yield how far the scores of a judge are above or below people's on a scale of more than two values."""
+    bias = as_interval(judge["bias"])
+    side = compare_with_bound(bias, 0.0)
+    if bias is None or not side or judge["scale"] == "binary":
+        return
+    low, high = sorted(abs(bound or 0.0) for bound in (bias.low, bias.high))
+    size = _show(IntervalCell(abs(bias.value or 0.0), low, high))
+    yield f"On average it is too {'high' if side > 0 else 'low'} by {size}."
 
 
 def _compare_with_constant(judge: Figures) -> Iterator[str]:

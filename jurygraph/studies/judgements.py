@@ -272,28 +272,33 @@ def resolve_questions(
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
                     fitting[judge.question] = None
-            matching = _questions_named(name, fitting) or _questions_named(name, question_ids)
+            matching = questions_named(name, fitting) or questions_named(name, question_ids)
             if len(matching) != 1:
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
-                raise InputError(f"{where}: {_describe_question(name, matching, question_ids)}")
+                raise InputError(f"{where}: {describe_question(name, matching, question_ids)}")
             label = label.model_copy(update={"question": matching[0]})
         resolved.append((position, label))
     return resolved
 
 
-def _questions_named(name: str, questions: Collection[str]) -> list[str]:
-    """Return the question of the name, else those of which it is the last part, with or without a member."""
+def questions_named(name: str, questions: Collection[str]) -> list[str]:
+    """Return the question of the name, else those of which it is the last part, with or without a member.
+
+    Where none has such a part, those about a member of that name, such as a criterion.
+    """
     if name in questions:
         return [name]
     ends = (f"/{name}", f".{name}")
-    return [
+    matching = [
         full for full in questions if full.endswith(ends) or full.partition("@")[0].endswith(ends)
     ]
+    return matching or [full for full in questions if full.endswith(f"@{name}")]
 
 
-def _describe_question(name: str, matching: Sequence[str], questions: Sequence[str]) -> str:
+def describe_question(name: str, matching: Sequence[str], questions: Sequence[str]) -> str:
+    """Return the problem of a name that is no question's, or several'."""
     if matching:
         return f"{quote(name)} is the end of several questions; write one of {', '.join(matching)}"
     ends = [question.rpartition("/")[2] for question in questions]

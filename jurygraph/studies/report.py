@@ -285,7 +285,7 @@ def as_interval(cell: object) -> IntervalCell | None:
 
 
 def format_cell(cell: object, digits: int = 4) -> str:
-    """Return a cell as text: floats with `digits` decimals, and a dash for None.
+    """Return a cell as text: floats with `digits` decimals, and a dash for None and NaN.
 
     An estimate that has `digits` itself has so many.
     """
@@ -293,7 +293,7 @@ def format_cell(cell: object, digits: int = 4) -> str:
     if estimate is not None:
         return format_interval(*estimate, getattr(cell, "digits", digits))
     if cell is None or isinstance(cell, float):
-        return format_number(cell, digits)
+        return format_number(None if cell != cell else cell, digits)
     return str(cell)
 
 

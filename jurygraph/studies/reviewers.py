@@ -528,7 +528,8 @@ def report(
     for part, columns in judged:
         best = _most_shots(columns)
         everything = np.ones(len(part.score), dtype=bool)
-        tests = _test_against_people(part, best)
+        compared = _answering(best)
+        tests = _test_against_people(part, compared)
         for row in _measure(part, everything, None, best, level):
             judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
@@ -537,11 +538,11 @@ def report(
                 rows = part.domain == index
                 judges_by_domain += _measure(part, rows, name or "none", best, level)
         curve += _measure(part, everything, None, columns, level)
-        differences += _differences(part, best)
+        differences += _differences(part, compared)
         reasons += _relate_reasons(part, best, vectorize)
         matches += _match_reasons(part, best, vectorize)
         side_by_side += _reasons_side_by_side(part, best)
-        reviewers += _by_reviewer(part, best)
+        reviewers += _by_reviewer(part, compared)
     figures = {
         "level": level,
         "judges": judges + judges_by_domain,
@@ -568,8 +569,15 @@ def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
     return list({prediction.judge: prediction for prediction in columns}.values())
 
 
+def _answering(columns: Sequence[Predictions]) -> list[Predictions]:
+    """Return the judges that predict any rating, which are compared; all of them where none does."""
+    return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
+
+
 def _common(columns: Sequence[Predictions]) -> Bools:
-    return np.asarray(np.logical_and.reduce([prediction.answered for prediction in columns]))
+    """Return the ratings that all judges predict which predict any, [n]."""
+    answered = [prediction.answered for prediction in _answering(columns)]
+    return np.asarray(np.logical_and.reduce(answered))
 
 
 def _measure(
@@ -579,8 +587,9 @@ def _measure(
     columns: Sequence[Predictions],
     level: AlphaLevel,
 ) -> Iterator[Figures]:
-    common = _common(columns) & rows
+    compared = _common(columns) & rows
     for prediction in columns:
+        common = compared & prediction.answered
         errors = (prediction.values - part.score)[:, common]
         answered = int((prediction.answered & rows).sum())
         alpha = _alpha(part, prediction.values, common, level)
@@ -832,7 +841,15 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
             yield f"{name}: items, or groups of them: {item_groups}; {limit}"
         for prediction in columns:
             origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
-            yield from omission_notes(prediction.left_out, origin)
+            if prediction.answered.any():
+                yield from omission_notes(prediction.left_out, origin)
+                continue
+            reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
+            problem = (
+                f"predicts none of {len(part.score)} ratings ({reasons or 'no others to go by'})"
+            )
+            remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
+            yield f"{origin}{problem}, so only the others are compared{remedy}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
+from jurygraph.agents.facts.evaluators import check_tables
 from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.sources.task_tables import read_rows
 from jurygraph.tools.result import to_json
@@ -34,6 +36,10 @@ class LookUp(Tool):
     version = "1"
     description = "Look up rows in the tables of facts that belong to the task. Returns them as lines of JSON."
     Arguments = LookUpArguments
+
+    def check_task(self, task: TaskView) -> None:
+        if task.facts is not None:
+            check_tables(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
         tables = _tables_of(inputs.task.facts)

@@ -111,6 +111,9 @@ class Tool(Configurable, ABC):
             deterministic=self.deterministic,
         )
 
+    def check_task(self, task: TaskView) -> None:
+        """Raise PlanError if what the task gives the tool to read is wrong. Called when a plan is made."""
+
     def response_of(self, arguments: Any) -> int | None:
         """Return the number, from 1, of the response whose words the result has; None for other words."""
         return getattr(arguments, "response", 1) if self.reads_response else None

@@ -1,4 +1,4 @@
-"""A reward of stakeholders that rests mostly on a model is told once, when the tasks are planned."""
+"""What the planning of tasks tells once: that a reward of stakeholders rests on a model, that tools lack tables."""
 
 import json
 from pathlib import Path
@@ -45,3 +45,12 @@ def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[s
     ]
     assert len(told) == 1
     assert told[0].startswith(f"task 'none' and 1 more: 0 {TOLD}")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_judge_that_may_look_up_rows_of_no_table_is_told_once(run: Command) -> None:
+    Path("jury.yaml").write_text(
+        "evaluators: [{use: goal_reached, tools: [look_up]}]\nfailure: {max_error_rate: 1}\n"
+    )
+    told = run("score", "tasks.jsonl", "--out", "run", "--model", "none").err
+    assert "tasks without `facts.tables`: 4; the tool look_up finds nothing there" in told

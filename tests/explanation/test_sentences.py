@@ -716,6 +716,11 @@ def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
     assert losses == "all: not judged; unfounded: unfounded; most: most; and 3 more"
 
 
+def test_a_judge_that_looked_up_nothing_is_named() -> None:
+    trace, _ = judge(Investigator(lambda request, step: {"met": False}))
+    assert "Looked up nothing for c1." in str(trace.explain()).splitlines()
+
+
 def test_an_investigation_is_told_step_by_step() -> None:
     def look(request: Any, step: int) -> Any:
         if step == 0:
@@ -725,5 +730,5 @@ def test_an_investigation_is_told_step_by_step() -> None:
     trace, _ = judge(Investigator(look))
     told = [line for line in str(trace.explain()).splitlines() if line.startswith("Looked up")]
     assert told == [
-        "Looked up for c1: 1 price, 2 a tool that is not there (unknown-tool), 3 price (error)."
+        "Looked up for c1: price, then a tool that is not there (unknown-tool), then price (error)."
     ]

@@ -272,7 +272,7 @@ def test_a_jury_of_pairs_refuses_a_part_of_a_group(
 
 
 def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
-    with pytest.raises(InputError, match="there is no such config"):
+    with pytest.raises(InputError, match="there is no such file"):
         reward_function("missing.yaml")
     with pytest.raises(InputError, match="failed: is 'skip'"):
         reward_function(CONFIG, failed="skip")

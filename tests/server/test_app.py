@@ -47,6 +47,21 @@ def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(tmp_pa
         assert len(list(run.traces())) == 100
 
 
+def test_step_and_policy_are_labels_of_what_is_stored(tmp_path: Path) -> None:
+    async def score() -> None:
+        async with serving(HeldJudge()) as served:
+            with served.jury.record(tmp_path / "run"):
+                named = {"text": "2 words", "labels": {"step": "own"}}
+                body = {"task": TASK, "responses": ["1 words", named], "step": 7, "policy": "p"}
+                await served.post("/v1/score", body)
+                await served.post("/v1/score", {"task": TASK, "responses": ["3 words"]})
+
+    asyncio.run(score())
+    with Run.open(tmp_path / "run") as run:
+        labels = [trace.labels for trace in run.traces()]
+    assert labels == [{"step": 7, "policy": "p"}, {"step": "own", "policy": "p"}, {}]
+
+
 def test_one_request_more_than_allowed_is_refused_at_once() -> None:
     async def overload() -> None:
         judge = HeldJudge(is_held=True)
@@ -87,6 +102,8 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", {"task": TASK, "responses": ["a" * 5000]}, {}, 413, "Maximum request body"),
     ("/get_reward", {"query": ["ab"], "prompts": ["b"]}, {}, 422, "does not begin with its prompt"),
     ("/get_reward", {"query": ["a"], "prompts": []}, {}, 422, "give each sample one of each"),
+    ("/v1/scores", {}, {}, 404, "there is no '/v1/scores'; did you mean /v1/score?"),
+    ("/healthz", {}, {}, 405, "/healthz: is not for POST; use GET"),
     ("/rm", {"prompt": "a"}, {}, 422, "response: is missing"),
     ("/verify", {"responses_create_params": {}, "response": {}}, {}, 422, "response.output"),
     (
@@ -278,7 +295,10 @@ def test_with_tasks_a_label_is_the_id_of_the_prompts_task_and_no_reference() -> 
         async with serving(tasks=letters) as served:
             await _plan_letters(served, letters)
             for body, problem in (
-                ({**_slime("9 a"), "label": "leter"}, "did you mean letter?"),
+                (
+                    {**_slime("9 a"), "label": "leter"},
+                    "label: there is no task 'leter'; did you mean letter?",
+                ),
                 ({**_slime("9 a"), "label": None}, "there is no task"),
                 ({**_slime("9 a"), "prompt": "Write to Bob."}, "has another query than the prompt"),
             ):

@@ -137,6 +137,9 @@ def test_a_failed_member_has_the_mean_of_its_cohort_where_the_protocol_has_no_ma
             assert [reply["extra_logs"]["filled"] for _, reply in replies] == [[0.0], [1.0], [0.0]]
             replies = await asyncio.gather(*(send("nonsense") for _ in range(3)))
             assert [status for status, _ in replies] == [503] * 3
+        async with serving(config=rubric) as served:
+            status, refused = await send("nonsense")
+            assert (status, "`auto` without a cohort is `raise`" in refused["error"]) == (503, True)
 
     asyncio.run(fail())
 

@@ -16,6 +16,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
     Ratings,
+    columns_by_file,
     escape_formulas,
     read_judged_labels,
     read_ratings,
@@ -386,6 +387,16 @@ def test_an_empty_score_is_none(suffix: str, tmp_path: Path) -> None:
 def test_a_named_column_must_exist(name: str, suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", rating(topics="x"))
     assert refusal(path, {name: "topic"}).endswith(": has no column 'topic'; did you mean topics?")
+
+
+def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Path) -> None:
+    other, usual = (
+        table(tmp_path / "o.csv", {"reply": "a"}),
+        table(tmp_path / "u.jsonl", {"item": "a"}),
+    )
+    named = {"item": "reply"}
+    assert list(columns_by_file([other, usual], named)) == [(other, named), (usual, {})]
+    assert list(columns_by_file([usual, usual], named)) == [(usual, named)] * 2
 
 
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:

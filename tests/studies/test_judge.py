@@ -161,6 +161,7 @@ def test_labels_of_the_reward_are_compared_with_it_only_where_they_name_it() -> 
         ("solves", "criteria/solves"),
         ("appeal", "personalized/appeal@ann"),  # the one of the reviewer who gave the label
         ("kind", ["'kind' is the end of several questions; write one of criteria/kind, tone.kind"]),
+        ("own", "criteria@own"),  # a criterion is the member
         ("elsewhere", "other/elsewhere"),  # of another response alone
         ("solve", ["there is no question 'solve'; did you mean solves?"]),
         ("zzzz", ["there is no question 'zzzz'; there are criteria/kind, criteria/solves, "]),
@@ -170,7 +171,7 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
     name: str, expected: str | list[str]
 ) -> None:
     met = {"a": Judgement("t", "judged", 1.0, 1.0)}
-    ids = ("criteria/kind", "criteria/solves", "tone.kind")
+    ids = ("criteria/kind", "criteria/solves", "tone.kind", "criteria@own")
     by_judge = {Judge("run", one, one.partition("/")[0]): met for one in ids}
     for reviewer in ("ann", "bob"):
         question = f"personalized/appeal@{reviewer}"
@@ -183,6 +184,13 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
             join_labels([run], people)
     else:
         assert [study.judge.question for study in join_labels([run], people)] == [expected]
+
+
+def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:
+    rows = [JudgedRow(f"r{n}", f"t{n}", 3.0, 2.0 - n % 2, 0.5) for n in range(40)]
+    study = JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))
+    told = " ".join(measure(study).judges[0].conclusion)
+    assert "On average it is too low by 1.50 (1.34 to 1.66)." in told
 
 
 def test_rates_of_a_small_table_by_hand() -> None:

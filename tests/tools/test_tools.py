@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import ConfigError
+import jurygraph as jg
+import jurygraph.testing
+from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Response, TaskView, ToolUse
 from jurygraph.tools.reading import Read
 from jurygraph.tools.registry import BUILTIN_TOOLS, load_tool, load_tools
@@ -63,6 +65,31 @@ def test_what_cannot_be_looked_up_is_named(
     task = TASK.model_copy(update={"facts": facts})
     with pytest.raises(ToolError, match=problem):
         call_tool("look_up", tool_input(task=task), **arguments)
+
+
+@all_rows(
+    "table, problem",
+    [
+        ({"key": ["k"], "file": "gone.csv"}, r"a.file: gone.csv: there is no such file"),
+        ({"key": ["k"], "file": "empty.csv"}, r"a.file: empty.csv: holds no rows"),
+        ({"rows": []}, r"a.key: is missing"),
+        ({"key": ["k"], "row": [{"k": 1}]}, r"a.row: unknown; did you mean rows"),
+        ({"key": ["nme"], "rows": [{"name": 1}]}, r"a.key: .*'nme'; did you mean name"),
+    ],
+)
+def test_tables_are_checked_when_a_task_is_planned(
+    table: Any, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.csv").touch()
+    judge = jg.criteria(["The prices are right."], tools=["look_up"])
+    with (
+        jg.Jury(model=jg.testing.ScriptedJudge([]), evaluators=[judge]) as jury,
+        pytest.raises(PlanError, match=f"task 't': facts.tables.{problem}"),
+    ):
+        jury.prepare(
+            jg.Task(id="t", query="Where is tea?", facts={"tables": {"a": table}, "own": 1})
+        )
 
 
 def test_a_table_may_be_a_file_and_large(tmp_path: Path) -> None:

@@ -70,6 +70,12 @@ def load_facts(view: TaskView) -> Facts:
         return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 
+def check_tables(view: TaskView) -> None:
+    """Raise PlanError naming what is wrong with the tables of a view's facts; its other facts are not read."""
+    tables = (view.facts or {}).get("tables", {})
+    load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+
+
 _FACTS_CACHE: dict[str, Facts] = {}
 """By the digests of views and of facts, since every response and every member of an audience needs the same ones."""
 

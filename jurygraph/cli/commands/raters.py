@@ -37,6 +37,7 @@ from jurygraph.schema.rating import format_label
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL,
+    columns_by_file,
     confusions_to_json,
     read_gold,
     read_ratings,
@@ -51,7 +52,7 @@ from jurygraph.sources.sheets import (
     sheet_to_csv,
 )
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
 from jurygraph.studies.consensus import (
     Settings,
@@ -202,7 +203,10 @@ def _read_ballots(
     classes: str | None,
     gold: Path | None,
 ) -> VoteColumns:
-    files = [read_votes(path, columns, RATING_COLUMN_OPTIONS) for path in ratings]
+    files = [
+        read_votes(path, own, RATING_COLUMN_OPTIONS)
+        for path, own in columns_by_file(ratings, columns)
+    ]
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
@@ -329,6 +333,7 @@ def assign(
             metavar="X", help="The ambiguity that these items exceed.", show_default=str(HIGH)
         ),
     ] = None,
+    item: ItemColumn = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
     json: AsJson = False,
 ) -> None:
@@ -362,10 +367,10 @@ def assign(
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
-    sheet_items = list(_read_responses(items)) if items.is_dir() else read_items(items)
+    sheet_items = _read_items(items, item)
     common = [] if gold is None else read_items(gold)
     questions = _read_sheet_questions(dimensions)
-    if questions[0].classes and (ambiguous or any(item.is_pair for item in sheet_items + common)):
+    if questions[0].classes and (ambiguous or any(one.is_pair for one in sheet_items + common)):
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )
@@ -405,10 +410,26 @@ def assign(
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
         lines.append(f"scores: {', '.join(map(format_label, saved.classes))}")
-        lines.append(
-            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        )
+        again = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
+        lines.append(f"last: {again} {_consensus_options(saved, item)}")
     print_report(json, figures, lines)
+
+
+def _read_items(path: Path, column: str | None) -> list[SheetItem]:
+    if not path.is_dir():
+        return read_items(path, named_columns(item=column), RATING_COLUMN_OPTIONS)
+    if column is not None:
+        raise InputError("--id-column: the responses of a run have ids; leave it out")
+    return list(_read_responses(path))
+
+
+def _consensus_options(saved: SavedConsensus, item: str | None) -> str:
+    """Return the options with which a consensus is fitted as a saved one was, as far as that tells."""
+    classes = ",".join(map(format_label, saved.classes))
+    options = f"--classes {shell_quote(classes)}"
+    if saved.preset != "converged":
+        options += f" --preset {saved.preset}"
+    return options if item is None else f"{options} --id-column {shell_quote(item)}"
 
 
 def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:

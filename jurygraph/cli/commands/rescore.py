@@ -161,7 +161,7 @@ def _calibrate(
             print_message(note)
         studies = join_labels([judgements], labels)
         scores = calibration.labelled_scores(studies, question)
-        calibrated[question] = calibration.report(scores, method, seed, rate)
+        calibrated[scores.question] = calibration.report(scores, method, seed, rate)
     return calibrated
 
 

@@ -24,6 +24,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import print_message, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets
 from jurygraph.errors import InputError
+from jurygraph.sources.files import refuse_unreadable
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -132,9 +133,10 @@ def serve(
 def _read_token(path: Path) -> str:
     """Return the token in a file. Raises `InputError` for one that is easily guessed."""
     try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file: {path} cannot be read ({error})") from None
+        with refuse_unreadable(path):
+            token = path.read_text(encoding="utf-8").strip()
+    except InputError as error:
+        raise InputError(f"--token-file: {error}") from None
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         problem = f"the token in {path} has less than {_SHORTEST_TOKEN} printable characters"
         raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")

@@ -49,7 +49,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import read_ratings, read_texts
+from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -121,7 +121,11 @@ def agreement(
     from jurygraph.studies.agreement import report
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    return report([read_ratings(path, columns, RATING_COLUMN_OPTIONS) for path in ratings], level)
+    files = [
+        read_ratings(path, own, RATING_COLUMN_OPTIONS)
+        for path, own in columns_by_file(ratings, columns)
+    ]
+    return report(files, level)
 
 
 @study_command
@@ -375,7 +379,13 @@ def judge(
     columns = named_columns(id=item, target=target, reviewer=reviewer)
     people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
-    notes = judge_study.describe_empty(people_labels)
+    notes = [*judge_study.describe_empty(people_labels)]
+    questions = {study.judge.question for study in studies if study.judge.reviewer is None}
+    names_none = all(label.question is None for _, label in people_labels.rows)
+    if question is None and names_none and len(questions) > 1:
+        notes.append(
+            f"labels are compared with {len(questions)} questions; choose one with --question"
+        )
     report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)
     is_missed = False

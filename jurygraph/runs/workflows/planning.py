@@ -35,7 +35,7 @@ class PlannedTasks:
     """The run with the plans of all tasks that are to be scored; `has_calls` if any of them took calls to a model now.
 
     `notes` are those of the plans. `unanswered_annotations` counts the pairs and criteria that an annotator left
-    unanswered.
+    unanswered, and `without_tables` the tasks without any table for the tool `look_up`.
     """
 
     def __init__(self, run: WritableRun) -> None:
@@ -43,6 +43,7 @@ class PlannedTasks:
         self.has_calls = False
         self.notes: list[PlanNote] = []
         self.unanswered_annotations = 0
+        self.without_tables = 0
         self._kept: dict[str, Plan] = {}
         self._room = _MAX_KEPT_QUESTIONS
 
@@ -52,6 +53,7 @@ class PlannedTasks:
             self._kept[plan.task_id] = plan
         self.has_calls |= bool(plan.calls)
         self.notes += notes_of(plan)
+        self.without_tables += plan.lacks_tables
         if task.rubric is not None and (record := task.rubric.annotation) is not None:
             self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
 

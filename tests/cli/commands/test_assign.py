@@ -84,15 +84,25 @@ def test_from_doubt_to_a_refit(
     """The labels are words; Bo, who labelled all items before, labels the ambiguous ones again."""
     monkeypatch.chdir(tmp_path)
     words = ("bad", "good")
-    rows = [{"item": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
+    rows = [{"reply": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
     table(Path("ratings.csv"), *rows)
-    table(Path("items.csv"), *({"item": f"i{number}", "text": "A"} for number in range(12)))
-    options = ("--classes", "bad,good", "--method", "stableval", "--subsets", 0)
+    table(Path("items.csv"), *({"reply": f"i{number}", "text": "A"} for number in range(12)))
+    named = ("--id-column", "reply")
+    options = ("--classes", "bad,good", "--method", "stableval", "--subsets", 0, *named)
     first = run("consensus", "ratings.csv", *options, "--json")
     Path("consensus.json").write_text(first.out, encoding="utf-8")
     doubtful = ("--ambiguous", "consensus.json", "--above", 1e-9)
     made = run(
-        "assign", "items.csv", *doubtful, "--reviewers", "bo", "--per-item", 1, "--out", "out"
+        "assign",
+        "items.csv",
+        *named,
+        *doubtful,
+        "--reviewers",
+        "bo",
+        "--per-item",
+        1,
+        "--out",
+        "out",
     )
     assert made.code == 0, made.err
     assert "scores: bad, good\nlast: " in made.out
@@ -102,7 +112,10 @@ def test_from_doubt_to_a_refit(
     read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "adjudicated.jsonl")
     assert read.code == 0, read.err
     step = "jurygraph consensus RATINGS adjudicated.jsonl --before consensus.json"
-    assert (f"last: {step}\n" in made.out, f"next: {step}\n" in read.err) == (True, True)
+    assert f"last: {step} --classes bad,good --id-column reply\n" in made.out
+    assert f"next: {step}\n" in read.err
+    turned = run("import", "sheets", sheet, "out/key.jsonl", "--out", "turned.jsonl")
+    assert "out/sheets/bo.csv: is a sheet; the key comes first: out/key.jsonl" in turned.err
     second = run(
         "consensus",
         "ratings.csv",

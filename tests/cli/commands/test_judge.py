@@ -1,6 +1,7 @@
 """`jurygraph study judge`: the figures are tested in `tests/studies/test_judge.py`."""
 
 import json
+import re
 from pathlib import Path
 
 from tests.cli.conftest import Command, folder_contents
@@ -36,6 +37,14 @@ def test_the_judge_stands_beside_a_constant_and_length(
     assert table[:5] == ["judge", table[1], "manners.shaky", "always", "length"]
     assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
     assert "tasks with labels: 2; with fewer than 20, intervals are rough" in ended.err
+
+
+def test_labels_without_a_question_are_said_to_be_compared_with_all(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    file = write_labels(tmp_path, LABELS.replace(",question", "").replace(",manners.shaky", ""))
+    ended = run("study", "judge", scored_folder, "--labels", file)
+    assert re.search(r"compared with \d questions; choose one with --question", ended.err)
 
 
 def test_json_has_the_names_of_the_contract(
