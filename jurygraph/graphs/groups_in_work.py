@@ -225,8 +225,10 @@ class GroupsInWork:
         while not self._ready and not self.is_over:
             await self._wait_for_news()
         if len(self._ready) < len(self._groups):
+            # Python 3.11's `asyncio.wait_for` loses a cancellation that comes together with the news.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wait_for_news(), PAUSE_SECONDS)
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await self._wait_for_news()
         return self._take_ready()
 
     async def _wait_for_news(self) -> None:
