@@ -283,7 +283,8 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED:
-        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
+        example = ", such as [1, 5]" if kind == "tuple_type" and path[-1:] == ("scale",) else ""
+        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}{example}")
     if kind in _TEMPLATES:
         context = error.get("ctx", {})
         parts = {**context, "value": describe_value(value), "characters": len(str(value))}

@@ -151,7 +151,8 @@ def consensus(
 
     The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
     is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
-    (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention.
+    (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention. Of
+    several files, one that has these names in the place of the columns that options name is read by them.
 
     Exit codes: 0 done; 2 invalid input, such as a label that is not a class.
 

@@ -47,6 +47,7 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
+from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
@@ -302,10 +303,23 @@ def certify(
     output.write(certify_runs(runs, read_runs, labels, attacks))
 
 
+def _require_labels(labels: str | None, column: str | None) -> str:
+    """Return the option of the labels; a file that is given as their column may be what was meant."""
+    if labels is not None:
+        return labels
+    hint = "name a file, or label.NAME of the runs"
+    if column is not None and Path(column).is_file():
+        hint = f"did you mean --labels {shell_quote(column)}?"
+    raise InputError(f"--labels: is missing; {hint}")
+
+
 @study.command()
 def judge(
     runs: RunFolders,
-    labels: Annotated[str, option("F", "Labels of people: a file, or label.NAME of the runs.")],
+    labels: Annotated[
+        str | None,
+        option("F", "Labels of people, required: a file, or label.NAME of the runs."),
+    ] = None,
     item: ItemColumn = None,
     target: ScoreColumn = None,
     reviewer: ReviewerColumn = None,
@@ -366,18 +380,19 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
+    named_labels = _require_labels(labels, target)
     output = ReportOutput(
         json=json,
         markdown=markdown,
         plot=plot,
         html=html,
         title="Judges and people",
-        sources=(labels,),
+        sources=(named_labels,),
     )
     thresholds = parse_gate(gate, judge_report.GATE_NAMES, _GATE_EXAMPLE)
     judged = read_runs(runs, read_judgements)
     columns = named_columns(id=item, target=target, reviewer=reviewer)
-    people_labels = judge_study.read_labels(labels, judged, columns, RATING_COLUMN_OPTIONS)
+    people_labels = judge_study.read_labels(named_labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
     notes = [*judge_study.describe_empty(people_labels)]
     questions = {study.judge.question for study in studies if study.judge.reviewer is None}

@@ -44,6 +44,8 @@ def test_labels_without_a_question_are_said_to_be_compared_with_all(
 ) -> None:
     file = write_labels(tmp_path, LABELS.replace(",question", "").replace(",manners.shaky", ""))
     ended = run("study", "judge", scored_folder, "--labels", file)
+    ended_without = run("study", "judge", scored_folder, "--label", file)
+    assert f"--labels: is missing; did you mean --labels {file}?" in ended_without.err
     assert re.search(r"compared with \d questions; choose one with --question", ended.err)
 
 
