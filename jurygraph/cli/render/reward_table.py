@@ -39,7 +39,8 @@ def _format_rows(table: RewardTable) -> Iterator[list[str]]:
 def _format(column: RewardColumn, value: Any) -> str:
     if isinstance(value, ComponentValue):
         return format_component(value.counted, value.is_filled_in)
-    if column.name.startswith(PREDICTED) and value is not None:
+    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED)
+    if is_plain and value is not None:
         return f"{value:g}"
     if not column.is_text or value is None:
         return format_number(value)
