@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -199,3 +200,23 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
             return [(name, update and update.get("turn")) for name, update in steps]
 
         assert asyncio.run(scene()) == [("plan", 1), ("route", 2), ("decide", None)]
+
+
+def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:
+    """A scoring that its consumer closes is cancelled while groups finish; lost, the machine would wait for ever."""
+
+    async def scenario() -> bool:
+        groups = GroupsInWork()
+        ready: Any = SimpleNamespace(number=0)
+        groups._groups = {0: ready, 1: ready}
+        groups._ready = [ready]
+        waiting = asyncio.create_task(groups.wait())
+        for _ in range(3):  # until it waits for the other group
+            await asyncio.sleep(0)
+        groups._news.set()
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        return waiting.cancelled()
+
+    assert asyncio.run(scenario())
