@@ -73,7 +73,8 @@ def refuse_unwritable(path: str, *sources: str) -> None:
 def refuse_unwritable_page(path: str, *sources: str) -> None:
     """Raise `InputError` like `refuse_unwritable`, and for a name that does not end as a page of HTML does."""
     refuse_unwritable(path, *sources)
-    if not path.endswith((".html", ".htm")) and not path.startswith("/dev/"):
+    streams = ("/dev/null", "/dev/stdout", "/dev/fd/")
+    if not path.endswith((".html", ".htm")) and not path.startswith(streams):
         raise InputError(f"{path}: the page is HTML; name a file that ends in .html")
 
 

@@ -29,7 +29,7 @@ _CLUSTER_FOLDER = "/tmp"
 
 
 class ShardCommand(NamedTuple):
-    """A command that scores a shard into a run; files beside the run get its output and its messages."""
+    """A command that scores a shard into a run; files next to the run get its output and its messages."""
 
     shard: str
     run: Path

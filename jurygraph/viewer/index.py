@@ -375,7 +375,7 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
 
 @lru_cache(maxsize=32)
 def _unpack_rows(packed: bytes) -> Any:
-    """Return the responses of a group; the last groups are kept, since each of their responses is asked for."""
+    """Return the responses of a group; the last groups are kept, since each of their responses is wanted."""
     return from_json(decompress(packed))
 
 
@@ -389,13 +389,15 @@ class _IndexedResponse(ComparedResponse):
         source: Any = self[4]
         packed, row = source
         stored = _unpack_rows(packed)[row][4]
-        return {(asked, tuple(shown)): JudgedSlot(*judged) for (asked, shown), judged in stored}
+        return {
+            (question, tuple(shown)): JudgedSlot(*judged) for (question, shown), judged in stored
+        }
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
     path = folder / run_folder.INDEX
-    create_private_file(path)  # SQLite's files beside it get its permissions
+    create_private_file(path)  # SQLite's other files get its permissions
     # The thread of the rankings reads, too; SQLite lets one of them in at a time, for a row.
     connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
     try:

@@ -63,8 +63,6 @@ def test_false_verdicts_before_and_after_the_defences_are_printed_first(
         ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
     assert ended.code == 0, ended.err
     assert "false verdict: 31 of 31 without defences, 0 of 31 with those of the config" in ended.out
-    rates = ended.out.partition("calls.reply, with the defences of the config")[2].splitlines()[1:4]
-    assert [line.split()[0] for line in rates if line[:1].isalpha()] == ["strict", "one-object"]
     assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
