@@ -85,7 +85,8 @@ class Document:
             line = text.count("\n", 0, error.position) + 1
             problem = f"holds the control character #x{error.character:02x}, which YAML does not"
             raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
-        except (YAMLError, ValueError) as error:
+        # A LookupError: a text that is not of the type that its tag names, such as `!!bool perhaps`.
+        except (YAMLError, ValueError, LookupError) as error:
             problem = shorten(str(error).splitlines()[0], 200)
             raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
         except RecursionError:
@@ -368,16 +369,8 @@ def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> A
 
 def _parse_value(key: str, text: str) -> Any:
     try:
-        return YAML(typ="safe", pure=True).load(text)
-    except (
-        YAMLError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):
+        return Document(text).value
+    except YamlFault:
         raise ConfigError(
             f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
         ) from None

@@ -6,6 +6,7 @@ import pytest
 
 from jurygraph import ConfigError
 from jurygraph.sources import line_of_key, parse_config, read_config
+from jurygraph.sources.config import apply_settings
 from tests.rows import all_rows
 
 WHOLE = """\
@@ -40,8 +41,11 @@ def test_words_and_dates_are_text_as_in_yaml_1_2(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text(
         "evaluators: [{use: a, params: {no: on, day: 2026-11-01, n: 0x10, e: 1e-3}}]"
     )
-    params = read_config(tmp_path / "jury.yaml").evaluators[0].params
+    config = read_config(tmp_path / "jury.yaml")
+    params = config.evaluators[0].params
     assert params == {"no": "on", "day": "2026-11-01", "n": 16, "e": 0.001}
+    changed = apply_settings(config, ["evaluators.0.params.day=2026-11-02"])
+    assert changed.evaluators[0].params["day"] == "2026-11-02"
 
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
@@ -121,6 +125,7 @@ BAD = [
     ),
     (BOMB, "its aliases expand without end; write the values out"),
     ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
+    ("evaluators: !!bool perhaps", ": is not valid YAML: 'perhaps'; "),
     ("a: " + "[" * 1000, ": is nested too deeply"),
     (
         "evaluators: [a]\n---\nevaluators: [b]",
