@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.interchange.trials import Location, Trial, first_answer, read_document, read_trials
+from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Number
 
 
@@ -43,6 +44,8 @@ class RunResult(ImportedRow):
 
 def _read(path: str | Path) -> Iterator[Trial]:
     document, results = read_document(path)
+    if not isinstance(results, list):
+        document.refuse((), f"is {describe_value(results)}", "write a list of results")
     for index, result in enumerate(results):
         location = Location(file=document.file, path=(index,))
         yield _to_trial(location, location.validate(RunResult, result))

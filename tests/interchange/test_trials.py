@@ -137,6 +137,7 @@ TRACE = {"id": "t", "task": {"data": {}}, "nodes": [{"message": {"role": "user",
             "in, field [1]: has another reference_actions for the task '0' than an earlier one; import",
         ),
         ("taubench", '[{"task_id": 0}]', "in, field [0].reward: is missing; "),
+        ("taubench", "null", "in: is null; write a list of results"),
         (
             "taubench",
             "[3\n}",
