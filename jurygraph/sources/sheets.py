@@ -236,8 +236,8 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     # The key has each question after the one that it depends on; a sheet may have been sorted.
     ordered = []
     for identity, row in key_rows.items():
-        missing = _make_vote(row, f"{key}, row {identity}", None, is_returned=False)
-        ordered.append(votes.get(identity, missing))
+        vote = votes.get(identity)
+        ordered.append(vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False))
     return _screen(ordered)
 
 
