@@ -12,7 +12,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -458,7 +457,8 @@ async def check_written(
     checks = await each_answered(
         _find_difference(prose, view, variant.text, client) for variant in written.variants
     )
-    found = replace(deepcopy(written), variants=[])
+    found = PresentationSet(written.original)
+    found.add(replace(written, variants=[]))
     texts: dict[str, dict[str, JsonValue]] = {}
     for variant, difference in zip(written.variants, checks, strict=True):
         family_texts = texts.setdefault(variant.family, {})
