@@ -38,8 +38,7 @@ class LookUp(Tool):
     Arguments = LookUpArguments
 
     def check_task(self, task: TaskView) -> None:
-        if task.facts is not None:
-            check_tables(task)
+        check_tables(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
         tables = _tables_of(inputs.task.facts)

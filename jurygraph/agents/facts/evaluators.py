@@ -72,8 +72,9 @@ def load_facts(view: TaskView) -> Facts:
 
 def check_tables(view: TaskView) -> None:
     """Raise PlanError naming what is wrong with the tables of a view's facts; its other facts are not read."""
-    tables = (view.facts or {}).get("tables", {})
-    load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+    if view.facts is not None:
+        tables = view.facts.get("tables", {})
+        load_facts(view.model_copy(update={"facts": {"tables": tables}}))
 
 
 _FACTS_CACHE: dict[str, Facts] = {}
