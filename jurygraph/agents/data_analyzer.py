@@ -452,9 +452,8 @@ ACCURACY = "component.accuracy"
 _STEPS_BEFORE = 40
 _LATEST_STEPS = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
-_CLEAR_MOVE_IN_SD = (
-    1.5  # the change from which a series has clearly moved, in sd of the steps before
-)
+# the change from which a series has clearly moved, in sd of the steps before
+_CLEAR_MOVE_IN_SD = 1.5
 _FOLLOWED_SHARE_OF_FALL = 0.65
 _HELD_SHARE_OF_FALL = 0.25
 """The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward

@@ -93,8 +93,8 @@ def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> 
         if name not in criteria:
             listed = sorted(criteria)[:_MAX_LISTED]
             more = f" and {len(criteria) - len(listed)} more" if len(criteria) > len(listed) else ""
-            known = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
-            hint = did_you_mean(name, sorted(criteria)) or known
+            listing = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
+            hint = did_you_mean(name, sorted(criteria)) or listing
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
 

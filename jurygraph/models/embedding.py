@@ -359,9 +359,7 @@ class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         # one text at a time: in a batch, padding would change a vector's last digits
-        def embed(
-            model: Any,
-        ) -> Any:
+        def embed(model: Any) -> Any:
             return model.encode(
                 list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True
             )

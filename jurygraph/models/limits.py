@@ -38,9 +38,8 @@ log = logging.getLogger(__name__)
 
 MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 
-BURST_SECONDS = (
-    2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
-)
+# seconds' worth of a rate limit that may be used at once; a single request always may
+BURST_SECONDS = 2.0
 _TICK_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
 HOLD_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 # seconds: log a hold that ends this much later than the last one logged, once per burst

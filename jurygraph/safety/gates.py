@@ -375,9 +375,8 @@ def find_views(text: str, read: str) -> Iterator[View]:
     yield View(content)
     if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
         return
-    non_ascii = (
-        b"" if text.isascii() else raw
-    )  # what may have tags, selectors and direction controls
+    # what may have tags, selectors and direction controls
+    non_ascii = b"" if text.isascii() else raw
     if not read.isascii() and _MIXED_ALPHABETS.search(content) is not None:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:

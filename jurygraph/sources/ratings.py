@@ -318,13 +318,13 @@ def columns_by_file(
     if columns and len(paths) > 1:
         headers = {path: set(next(read_rows(path), ("", {}))[1]) for path in paths}
     for path in paths:
-        own = dict(columns)
+        file_columns = dict(columns)
         for name, column in columns.items():
             is_elsewhere = any(column in header for header in headers.values())
             usual = {name, _ALIASES.get(name, name)}
             if is_elsewhere and column not in headers[path] and usual & headers[path]:
-                del own[name]
-        yield path, own
+                del file_columns[name]
+        yield path, file_columns
 
 
 def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
