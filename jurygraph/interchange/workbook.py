@@ -151,8 +151,8 @@ def _add_sheet(
 
 
 def _make_cell(sheet: Any, value: JsonValue) -> Any:
-    is_number = isinstance(value, int | float) and abs(value) < _MAX_INTEGER
-    if value is None or is_number or isinstance(value, float):
+    is_exact = isinstance(value, int) and abs(value) < _MAX_INTEGER
+    if value is None or is_exact or isinstance(value, float):
         return WriteOnlyCell(sheet, value)
     text = _NO_XML.sub(lambda match: json.dumps(match[0])[1:-1], escape_lines(to_text(value)))
     units = text.encode("utf-16-le")
