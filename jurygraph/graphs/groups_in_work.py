@@ -214,10 +214,7 @@ class GroupsInWork:
     def _note_ready(self, entry: GroupInWork) -> None:
         self._ready.append(entry)
         # to wake the graph costs as much as a turn saves
-        if len(self._ready) in (
-            1,
-            len(self._groups),
-        ):
+        if len(self._ready) in (1, len(self._groups)):
             self._news.set()
 
     async def wait(self) -> list[GroupInWork]:
