@@ -43,7 +43,7 @@ from jurygraph.graphs.groups import (
     GroupLike,
     GroupOutcome,
     PlannedGroup,
-    known_outcome,
+    settled_outcome,
     split_into_batches,
     to_groups,
     to_planned_group,
@@ -503,7 +503,7 @@ class Jury(Displayed):
             context = self.context.for_batch(len(planned), self.gateways, sink, listener)
             added = iter(in_work.add(planned, context))
         return [
-            next(added) if isinstance(item, PlannedGroup) else known_outcome(item)
+            next(added) if isinstance(item, PlannedGroup) else settled_outcome(item)
             for item in groups_or_errors
         ]
 

@@ -71,7 +71,6 @@ class AdaptedEvaluator(Evaluator):
     """Base class of the evaluators that `adapt` makes of functions and Runnables."""
 
     branch: Branch = "checks"
-    bounds_its_time = True
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         runnable = is_runnable(target)
@@ -111,8 +110,6 @@ class FunctionEvaluator(AdaptedEvaluator):
 
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
     """
-
-    bounds_its_time = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.target(*args, **kwargs)
@@ -204,8 +201,6 @@ class RunnableEvaluator(AdaptedEvaluator):
     `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`. The config's model is
     in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
-
-    bounds_its_time = False
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:

@@ -56,7 +56,7 @@ def run_interruptible(
 
 
 @contextmanager
-def saying_if_interrupted(message: str) -> Iterator[None]:
+def exit_if_interrupted(message: str) -> Iterator[None]:
     """Print a message, and exit, where Ctrl-C ends the work inside the context."""
     try:
         yield

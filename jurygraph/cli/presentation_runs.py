@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from jurygraph.agents.presentation.prose import Prose
 from jurygraph.agents.presentation.rewrites import REWRITINGS
 from jurygraph.agents.presentation.variants import PresentationSet
-from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
+from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import disable_tracing, open_jury
 from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, progress
@@ -160,7 +160,7 @@ def _ask_first(
             made = Planner(jury).amake(partial(ask, advance=advance))
             advice = "run the same command again: it continues from the cache"
             try:
-                with saying_if_interrupted(f"interrupted; {advice}"):
+                with exit_if_interrupted(f"interrupted; {advice}"):
                     result = run_interruptible(runner, made, jury.context.threads)
             finally:
                 runner.run(jury.gateways.close())

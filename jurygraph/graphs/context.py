@@ -108,9 +108,7 @@ class RunContext(Displayed):
         if not gateways:
             return self
         # imported lazily: only needed with a model
-        from jurygraph.models.judge_client import (
-            JudgeClient,
-        )
+        from jurygraph.models.judge_client import JudgeClient
 
         calls: dict[str, Call] = {}
         lookups: dict[str, Lookup] = {}

@@ -31,7 +31,7 @@ GroupOutcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def known_outcome(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
+def settled_outcome(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
     """Return the outcome of a group that is not judged, as one that is there already."""
     future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
     future.set_result(outcome)

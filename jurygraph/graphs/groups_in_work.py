@@ -214,10 +214,7 @@ class GroupsInWork:
     def _note_ready(self, entry: GroupInWork) -> None:
         self._ready.append(entry)
         # to wake the graph costs as much as a turn saves
-        if len(self._ready) in (
-            1,
-            len(self._groups),
-        ):
+        if len(self._ready) in (1, len(self._groups)):
             self._news.set()
 
     async def wait(self) -> list[GroupInWork]:
@@ -266,18 +263,20 @@ class GroupsInWork:
         entry.outcome.set_result(outcome)
 
     async def cancel(self) -> None:
-        """Cancel all calls, and wait until they have ended."""
+        """Cancel all calls, and wait until they have ended; cancelled again meanwhile, it still ends all outcomes."""
         tasks: list[asyncio.Task[Any]] = []
         for entry in self._groups.values():
             for calls in entry.started.values():
                 tasks += calls.tasks
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for entry in self._groups.values():
-            entry.outcome.cancel()
-        for unplanned in self._unplanned:
-            unplanned.outcome.cancel()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            for entry in self._groups.values():
+                entry.outcome.cancel()
+            for unplanned in self._unplanned:
+                unplanned.outcome.cancel()
 
 
 _NO_WORK = WaveWork()

@@ -195,12 +195,18 @@ class CallLimits:
         finally:
             if not task.done():
                 task.cancel()
-                await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
-                self.threads.give_up(self.owner, made)
-            # it caught the cancellation: asyncio would wait for it when the loop is closed
-            if not task.done():
-                asyncio._unregister_task(task)
-                LEFT_ALONE.append(task)
+                try:
+                    await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
+                finally:  # also where this is cancelled again meanwhile
+                    self._leave_alone(task, made)
+
+    def _leave_alone(self, task: "asyncio.Task[Any]", made: Sequence[ThreadCall]) -> None:
+        """Give up the threads of a cancelled task, and the task itself if it goes on."""
+        self.threads.give_up(self.owner, made)
+        # it caught the cancellation: asyncio would wait for it when the loop is closed
+        if not task.done():
+            asyncio._unregister_task(task)
+            LEFT_ALONE.append(task)
 
 
 async def _timed(result: Awaitable[T]) -> tuple[T, float]:

@@ -10,17 +10,17 @@ model, which ends the run. A reward that failed is therefore an error, which it 
 its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
 """
 
-import asyncio
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
 
+from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError
 from jurygraph.integrations.lazy_jury import shared_jury
 from jurygraph.integrations.samples import read_label, read_response, read_task
 from jurygraph.integrations.single_samples import judge_sample
-from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema import Response, Task
 
 
 def reward_func(
@@ -43,10 +43,8 @@ def reward_func(
     jury = shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
-    async def judge() -> list[tuple[Trace, float]]:
-        return await asyncio.gather(*(judge_sample(jury, *sample, failed) for sample in samples))
-
-    judged = jury.open().run(judge())
+    opened = jury.open()
+    judged = opened.run(each_answered(judge_sample(jury, *sample, failed) for sample in samples))
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
     logs: dict[str, list[float]] = {}

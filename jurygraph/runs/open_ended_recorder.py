@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.groups import Group, GroupOutcome, known_outcome
+from jurygraph.graphs.groups import Group, GroupOutcome, settled_outcome
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
@@ -102,7 +102,7 @@ class OpenEndedRecorder:
         return [
             asyncio.ensure_future(self._finish(item, next(remaining)))
             if isinstance(item, BegunGroup)
-            else known_outcome(item)
+            else settled_outcome(item)
             for item in begun
         ]
 

@@ -252,9 +252,8 @@ class SurveyWithoutTexts(FrozenModel):
             waves=self.waves,
             gates=self.gates,
         )
-        vars(survey)["without_texts"] = (
-            self  # what the cached property would make again, with its digest
-        )
+        # what the cached property would make again, with its digest
+        vars(survey)["without_texts"] = self
         return survey
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from jurygraph.errors import ConfigError, InputError, JurygraphError, PlanError
-from jurygraph.messages import Problem, did_you_mean, quote, shorten
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema.frozen_model import decode_strictly
 from jurygraph.server.metrics import RequestMetrics
 from jurygraph.server.openapi import describe_server
@@ -110,9 +110,9 @@ class RewardServer:
             methods = " or ".join(sorted(refused.allowed_methods - {"HEAD"}))
             return f"{request.path}: is not for {request.method}; use {methods}"
         if isinstance(refused, web.HTTPNotFound):
-            known = sorted(self._paths)
-            hint = did_you_mean(request.path, known) or f"there are {', '.join(known)}"
-            return f"there is no {quote(shorten(request.path))}; {hint}"
+            paths = sorted(self._paths)
+            hint = did_you_mean(request.path, paths) or f"there are {', '.join(paths)}"
+            return f"there is no {quote(request.path)}; {hint}"
         return refused.text or refused.reason
 
     def _require_token(self, request: web.Request) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema import Trace
 from jurygraph.server.protocols import PROTOCOLS, ScoreProtocol
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -15,8 +15,7 @@ def describe_server() -> dict[str, Any]:
     """Return the OpenAPI document."""
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
-    for model in (Task, Response, Trace):
-        _add_schema(schemas, model)
+    _add_schema(schemas, Trace)
     for protocol in PROTOCOLS:
         _add_schema(schemas, protocol.body)
         reply: dict[str, Any] = _SCORE_REPLY if protocol is ScoreProtocol else {}

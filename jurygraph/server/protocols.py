@@ -158,8 +158,8 @@ class ScoreProtocol(Protocol):
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"
             raise Refusal(422, f"task: {problem}; give one of `task` and `task_id`")
-        given = {"step": body.step, "policy": body.policy}
-        labels = {name: value for name, value in given.items() if value is not None}
+        names = {"step": body.step, "policy": body.policy}
+        labels = {name: value for name, value in names.items() if value is not None}
         responses = [
             response.model_copy(update={"labels": {**labels, **response.labels}})
             for response in body.responses

@@ -424,10 +424,7 @@ def test_a_call_without_a_reply_is_listed_whenever_its_reply_comes(name: str) ->
     calls = {"cache": False, "attempts": 2, "outage": {"after": 99}}
     with run_server(script) as server:
         # with it, the slow replies arrive before the traces are made
-        for others in (
-            (),
-            ("waits",),
-        ):
+        for others in ((), ("waits",)):
             sent_before = server.count
             found = score(
                 config(name, *others, calls=calls, model=f"openai-compatible:{server.url}#tiny")

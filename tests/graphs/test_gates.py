@@ -389,7 +389,7 @@ def verdicts_when_stopped(
 ) -> dict[Place, RecordedVerdict]:
     """Return the same verdicts of checks, and those of a gate for all model questions."""
     work, _ = next_work(survey, 0, [empty_response("a")], [], [])
-    question_ids = {task.question.id for tasks in work.judgements.values() for task in tasks}
+    question_ids = {item.question.id for due in work.judgements.values() for item in due}
     assert question_ids == {
         question.id for question in survey.questions if question.layer == "check"
     }

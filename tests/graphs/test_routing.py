@@ -41,8 +41,8 @@ def survey_of(config: dict[str, Any]) -> Survey:
 
 
 def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
-    tasks = [task for branch in sorted(work.judgements) for task in work.judgements[branch]]
-    return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
+    due = [item for branch in sorted(work.judgements) for item in work.judgements[branch]]
+    return [(item.question.id, tuple(r.id for r in item.responses), item.sample) for item in due]
 
 
 def recorded_verdict(

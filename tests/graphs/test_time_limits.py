@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -14,7 +15,13 @@ from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph.agents.roles import CODE_LIMIT
-from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
+from jurygraph.graphs.time_limits import (
+    MAX_HANGING,
+    OWN_MODEL_LIMIT,
+    CallLimits,
+    CallThreads,
+    time_limit,
+)
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
 from tests.rows import all_rows
 from tests.virtual_time import HeldLoop, held_time, pass_time
@@ -239,6 +246,31 @@ def test_scoring_that_is_cancelled_does_not_wait_for_a_call_that_hangs() -> None
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(scene())
+
+
+async def cling() -> None:
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+def test_a_call_that_clings_is_left_alone_if_it_is_cancelled_twice() -> None:
+    """The second cancellation comes while the first is waited for; a loop that is closed then would wait for ever."""
+
+    async def scene() -> set[asyncio.Task[Any]]:
+        limits = CallLimits("it", CODE_LIMIT, CallThreads())
+        waiting = asyncio.create_task(limits.await_result(cling(), ()))
+        for _ in range(2):
+            for _ in range(3):  # until it waits
+                await asyncio.sleep(0)
+            waiting.cancel()
+        await asyncio.wait({waiting})
+        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+    with closing(asyncio.new_event_loop()) as loop:
+        assert loop.run_until_complete(scene()) == set()
 
 
 SCRIPT = """

@@ -220,3 +220,28 @@ def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:
         return waiting.cancelled() == is_due
 
     assert asyncio.run(scenario())
+
+
+def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
+    """Whoever records a group waits for its outcome, and takes the group for one in work until then."""
+
+    async def end_slowly() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()
+
+    async def scenario() -> bool:
+        outcome = asyncio.get_running_loop().create_future()
+        calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
+        entry: Any = SimpleNamespace(started={"checks": calls}, outcome=outcome)
+        groups = GroupsInWork()
+        groups._groups = {0: entry}
+        ending = asyncio.create_task(groups.cancel())
+        for _ in range(3):  # until it waits for the call
+            await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait({ending})
+        return outcome.cancelled()
+
+    assert asyncio.run(scenario())

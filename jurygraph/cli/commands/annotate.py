@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.agents.graph_annotator import graph_statistics, load_domain
-from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
+from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -373,7 +373,7 @@ def _request_for_each_task(
 
     advice = "Run the same command again: it continues from the cache"
     with (
-        saying_if_interrupted(f"interrupted; nothing was written. {advice}"),
+        exit_if_interrupted(f"interrupted; nothing was written. {advice}"),
         progress(doing, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
+from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -131,7 +131,7 @@ def _run_study(
 ) -> Report:
     advice = "run the same command again: it continues from the cache"
     try:
-        with saying_if_interrupted(f"interrupted; {advice}"):
+        with exit_if_interrupted(f"interrupted; {advice}"):
             return run_interruptible(runner, study.run(advance), threads)
     except RUN_ENDING as error:
         raise type(error)(f"{error}; {advice}") from None

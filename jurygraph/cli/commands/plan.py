@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.interrupts import run_interruptible, saying_if_interrupted
+from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -74,7 +74,7 @@ def plan(
             ):
                 name = Path(tasks).name
                 work = write_plans(jury, lines, name, Path(out), report)
-                with saying_if_interrupted("interrupted; nothing was written"):
+                with exit_if_interrupted("interrupted; nothing was written"):
                     count = run_interruptible(runner, work, jury.context.threads)
             requests = count_requests(jury)
     content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}

@@ -205,8 +205,8 @@ def _read_ballots(
     gold: Path | None,
 ) -> VoteColumns:
     files = [
-        read_votes(path, own, RATING_COLUMN_OPTIONS)
-        for path, own in columns_by_file(ratings, columns)
+        read_votes(path, file_columns, RATING_COLUMN_OPTIONS)
+        for path, file_columns in columns_by_file(ratings, columns)
     ]
     for file in files:
         for column, hint in file.unread.items():
@@ -371,7 +371,7 @@ def assign(
     sheet_items = _read_items(items, item)
     common = [] if gold is None else read_items(gold)
     questions = _read_sheet_questions(dimensions)
-    if questions[0].classes and (ambiguous or any(one.is_pair for one in sheet_items + common)):
+    if questions[0].classes and (ambiguous or any(entry.is_pair for entry in sheet_items + common)):
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )

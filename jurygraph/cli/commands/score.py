@@ -293,8 +293,8 @@ def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> Non
         print_message(f"in sentences:    jurygraph explain {response}")
     if summary.judged_differently:
         count = f"{summary.judged_differently} of {summary.judged_by_several} questions"
-        shown = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
-        print_message(f"judges differ on {count}: {shown} --columns reward,disagreement")
+        command = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
+        print_message(f"judges differ on {count}: {command} --columns reward,disagreement")
     if len(summary.agents) > 1:
         print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 

@@ -123,8 +123,8 @@ def agreement(
 
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     files = [
-        read_ratings(path, own, RATING_COLUMN_OPTIONS)
-        for path, own in columns_by_file(ratings, columns)
+        read_ratings(path, file_columns, RATING_COLUMN_OPTIONS)
+        for path, file_columns in columns_by_file(ratings, columns)
     ]
     return report(files, level)
 
