@@ -99,9 +99,8 @@ async def send_request(budget: Budget, most: float, cost: float) -> str:
 
 
 async def send_requests(budget: Budget, most: float, cost: float, number: int) -> list[str]:
-    return await asyncio.wait_for(
-        asyncio.gather(*(send_request(budget, most, cost) for _ in range(number))), 10.0
-    )
+    async with asyncio.timeout(10.0):
+        return await asyncio.gather(*(send_request(budget, most, cost) for _ in range(number)))
 
 
 def test_a_call_that_may_fit_later_waits_for_others() -> None:

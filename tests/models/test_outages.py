@@ -111,7 +111,8 @@ async def fail(limiter: Limiter, kind: str = "connection", times: int = 1) -> No
 
     for _ in range(times):
         with contextlib.suppress(Fault, TimeoutError):
-            await asyncio.wait_for(send_by(limiter, send), 1.0)
+            async with asyncio.timeout(1.0):
+                await send_by(limiter, send)
 
 
 async def answer() -> str:
