@@ -142,9 +142,9 @@ class RunIndex:
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
         for (packed,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group) in enumerate(_unpack_rows(packed)):
-                source: Any = packed, row
-                yield _IndexedResponse(name, task, agent, reward, source, group)
+            for row, (name, task, agent, reward, _, group) in enumerate(_read_rows(packed)):
+                verdicts = _PackedVerdicts(packed, row)
+                yield ComparedResponse(name, task, agent, reward, verdicts, group)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -373,25 +373,39 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
     return compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
 
 
-@lru_cache(maxsize=32)
-def _unpack_rows(packed: bytes) -> Any:
-    """Return the responses of a group; the last groups are kept, since each of their responses is wanted."""
+def _read_rows(packed: bytes) -> Any:
     return from_json(decompress(packed))
 
 
-class _IndexedResponse(ComparedResponse):
-    """A response of which the bytes of its group are kept, instead of its verdicts: a twentieth of the memory."""
-
-    __slots__ = ()
-
-    @property
-    def verdicts(self) -> Mapping[Slot, JudgedSlot]:
-        source: Any = self[4]
-        packed, row = source
-        stored = _unpack_rows(packed)[row][4]
-        return {
-            (question, tuple(shown)): JudgedSlot(*judged) for (question, shown), judged in stored
+@lru_cache(maxsize=32)
+def _unpack_verdicts(packed: bytes) -> list[dict[Slot, JudgedSlot]]:
+    """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
+    return [
+        {
+            (question, tuple(responses)): JudgedSlot(*judged)
+            for (question, responses), judged in row[4]
         }
+        for row in _read_rows(packed)
+    ]
+
+
+class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
+    """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
+
+    __slots__ = ("_packed", "_row")
+
+    def __init__(self, packed: bytes, row: int) -> None:
+        self._packed = packed
+        self._row = row
+
+    def __getitem__(self, slot: Slot) -> JudgedSlot:
+        return _unpack_verdicts(self._packed)[self._row][slot]
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(_unpack_verdicts(self._packed)[self._row])
+
+    def __len__(self) -> int:
+        return len(_unpack_verdicts(self._packed)[self._row])
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:

@@ -163,7 +163,8 @@ def test_a_comparison_from_the_index_is_that_of_the_runs(
         index.update()
         index.pack_verdicts()
         found = [
-            response._replace(verdicts=response.verdicts) for response in index.compared_responses()
+            response._replace(verdicts=dict(response.verdicts))
+            for response in index.compared_responses()
         ]
         # as text, because NaN is not equal to itself
         assert [str(tuple(one)) for one in found] == [
