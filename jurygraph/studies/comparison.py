@@ -364,7 +364,8 @@ def _compare_verdicts(
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
         in_a = a.verdicts
         in_b = b.verdicts
-        for question, responses in in_a.keys() | in_b.keys():
+        # In the order of the verdicts: a set has another one in each process, and so would the first flips.
+        for question, responses in {**in_a, **in_b}:
             before = in_a.get((question, responses))
             after = in_b.get((question, responses))
             if before is None or after is None:
@@ -373,9 +374,9 @@ def _compare_verdicts(
             values[question].extend((before.score, after.score, unit))
             if before.votes * after.votes < 0:
                 is_met = after.votes > 0
-                counts[question]["to_met" if is_met else "to_unmet"] += 1
-                counts[question]["flips"] += 1
-                if counts[question]["flips"] > most_flips:
+                count = counts[question]
+                count["to_met" if is_met else "to_unmet"] += 1
+                if count["to_met"] + count["to_unmet"] > most_flips:
                     continue
                 flip: Figures = {"question": question, "response_id": a.id}
                 flip["responses"] = responses or (a.id,)

@@ -311,6 +311,18 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
     ]
 
 
+def test_of_many_flips_the_first_are_returned_and_all_are_counted():
+    opponents = [f"o{number}" for number in range(8)]
+
+    def run_of(score: float) -> list[ComparedResponse]:
+        verdicts = [verdict("pair", score, responses=("r", name)) for name in opponents]
+        return [response("r", "t", 0.5, None, *verdicts)]
+
+    found = compare(run_of(0.0), run_of(1.0), most_flips=2).figures
+    first = [flip["responses"] for flip in found["flipped_verdicts"]]
+    assert (found["flips"], first) == (8, [("r", "o0"), ("r", "o1")])
+
+
 @all_rows(
     ("a", "b", "delta", "flips"),
     [
