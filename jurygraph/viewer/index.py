@@ -27,7 +27,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
     read_stored_groups_after,
 )
-from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, PackedTable, pack_group
+from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, pack_group
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import Task, chat_text
@@ -125,8 +125,8 @@ class RunIndex:
     def _add_verdicts(self, group: StoredGroup) -> None:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
         packed = pack_group(self.run, group, verdicts)
-        plan = to_json((*packed[:-1], packed.table.widths))
-        cells = compress(packed.table.cells, _FASTEST_COMPRESSION_LEVEL)
+        plan = to_json(packed[:-1])
+        cells = compress(packed.cells, _FASTEST_COMPRESSION_LEVEL)
         responses = compared_responses(group, verdicts, packed.task_group)
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
@@ -135,9 +135,8 @@ class RunIndex:
         """Yield the groups for a ranking, in any thread."""
         query = "SELECT plan, cells FROM present_groups"
         for facts, cells in self._connection.execute(query):
-            plan, task, task_group, responses, agents, widths = from_json(facts)
-            table = PackedTable(widths, decompress(cells))
-            yield PackedGroup(DecisionKey(*plan), task, task_group, responses, agents, table)
+            plan, *others = from_json(facts)
+            yield PackedGroup._make([DecisionKey(*plan), *others, decompress(cells)])
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""

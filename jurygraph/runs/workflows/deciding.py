@@ -50,23 +50,15 @@ class DecisionKey(NamedTuple):
     group: int | None
 
 
-class PackedTable(NamedTuple):
-    """A table as bytes: its cells row by row, those of a question next to each other; `widths` are their numbers.
-
-    The bytes of tables of the same questions and widths may follow each other: they are one table.
-    """
-
-    widths: Sequence[int]
-    cells: bytes
-
-
 _CELL = np.dtype(list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True)))
 
 
 class PackedGroup(NamedTuple):
     """The verdicts of a group as bytes, ready to be decided with others; `task_group` is the `group` of its task.
 
-    Its responses are in the sorted order of ids, as in the table.
+    Its responses are in the sorted order of ids. The `cells` of its table are row by row, those of a question next to
+    each other; `widths` are their numbers. Cells of groups with the same questions and widths may follow each other:
+    they are one table.
     """
 
     plan: DecisionKey
@@ -74,7 +66,8 @@ class PackedGroup(NamedTuple):
     task_group: str | None
     responses: Sequence[str]
     agents: Sequence[str | None]
-    table: PackedTable
+    widths: Sequence[int]
+    cells: bytes
 
 
 def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iterator[PackedGroup]:
@@ -102,13 +95,15 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
     number = group.record.seq if is_alone else None
     traces = sorted(group.traces, key=lambda trace: trace.response_id)
     names = [trace.response_id for trace in traces]
+    widths, cells = _pack_table(build_table(survey.questions, names, verdicts))
     return PackedGroup(
         plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
         task_group=None if content is None else content["task"].get("group"),
         responses=names,
         agents=[trace.agent for trace in traces],
-        table=_pack_table(build_table(survey.questions, names, verdicts)),
+        widths=widths,
+        cells=cells,
     )
 
 
@@ -153,7 +148,7 @@ class VerdictTables:
         alike: dict[Any, list[PackedGroup]] = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in pack_groups(run) if groups is None else groups:
-            key = group.plan, tuple(group.table.widths)
+            key = group.plan, tuple(group.widths)
             alike[key].append(group)
             rows[key] += len(group.responses)
             if rows[key] >= _TABLE_ROWS:
@@ -171,8 +166,8 @@ class VerdictTables:
             self.responses += group.responses
             self.agents += [intern(agent or "") for agent in group.agents]
             self.tasks += [(group.task, group.task_group)] * len(group.responses)
-        joined = PackedTable(first.table.widths, b"".join(group.table.cells for group in groups))
-        table = _unpack_table(questions, sum(sizes), joined)
+        cells = b"".join(group.cells for group in groups)
+        table = _unpack_table(questions, sum(sizes), first.widths, cells)
         self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
     def decide(self, config: Config) -> Floats:
@@ -208,21 +203,24 @@ class VerdictTables:
         return self._combiners[names]
 
 
-def _pack_table(table: VerdictTable) -> PackedTable:
+def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
+    """Return the widths and the cells of a table, as `PackedGroup` has them."""
     widths = [arrays.value.shape[1] for arrays in table.columns.values()]
     packed = np.empty((table.rows, sum(widths)), _CELL)
     for columns, arrays in zip(_split(packed, widths), table.columns.values(), strict=True):
         for name in ScoreArrays._fields:
             columns[name] = getattr(arrays, name)
-    return PackedTable(widths, packed.tobytes())
+    return widths, packed.tobytes()
 
 
-def _unpack_table(questions: Sequence[Question], rows: int, table: PackedTable) -> VerdictTable:
-    """Return the table of so many rows from its bytes, which those of several tables may be."""
-    packed = np.frombuffer(table.cells, _CELL).reshape(rows, sum(table.widths))
+def _unpack_table(
+    questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
+) -> VerdictTable:
+    """Return the table of so many rows from its cells."""
+    packed = np.frombuffer(cells, _CELL).reshape(rows, sum(widths))
     columns = {}
-    for question, cells in zip(questions, _split(packed, table.widths), strict=True):
-        arrays = [np.ascontiguousarray(cells[name]) for name in ScoreArrays._fields]
+    for question, part in zip(questions, _split(packed, widths), strict=True):
+        arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]
         columns[question.id] = ScoreArrays._make(arrays)
     return make_table(questions, rows, columns)
 
