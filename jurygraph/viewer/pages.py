@@ -270,14 +270,17 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        for each in (before, after):
-            each.index.pack_verdicts()
-            await each.scans.call(each.scans.forget)  # both rankings take as much memory again
-        a, b = before.index, after.index
-        settings = list(comparison.setting_notes(a.run.header, b.run.header))
-        compare = partial(comparison.compare, differing=settings, most_flips=_MAX_FLIPS)
-        responses = a.compared_responses(), b.compared_responses()
-        before.comparison = state, await before.scans.call(lambda: compare(*responses))
+        for opened in (before, after):
+            opened.index.pack_verdicts()
+            await opened.scans.call(opened.scans.forget)  # both rankings take as much memory again
+        compare = partial(
+            comparison.compare,
+            before.index.compared_responses(),
+            after.index.compared_responses(),
+            differing=list(comparison.setting_notes(before.run.header, after.run.header)),
+            most_flips=_MAX_FLIPS,
+        )
+        before.comparison = state, await before.scans.call(compare)
     return before.comparison[1]
 
 
