@@ -473,7 +473,7 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
 
 def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
-    for verdict in _verdicts_about_responses([trace]):
+    for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not is_erased(verdict):
             yield "verdict", verdict
     for material in trace.material:
