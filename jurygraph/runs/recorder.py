@@ -1,8 +1,8 @@
 """Write the run of a jury: its plans, its groups and its calls, from whatever loop scores them.
 
 A recorder knows nothing of files of tasks, of limits or of progress: the command line, a notebook, a trainer and a
-server are callers of the same one. What it appends is durable
-once the future that came with it is settled, or after `flush`.
+server are callers of the same one. What it appends is durable once the future that came with it is settled, or after
+`flush`.
 """
 
 import uuid

@@ -86,24 +86,24 @@ WAS_ERASED = "was erased"
 
 def response_changes(
     stored: Iterable[ScoredResponse],
-    given: Iterable[Response],
+    responses: Iterable[Response],
     identity: Callable[[Response], object] = attrgetter("content_digest"),
 ) -> dict[str, str]:
-    """Return what became of the stored responses, and which of the given ones are new, by id, as ends of a sentence.
+    """Return what became of the stored responses, and which of `responses` are new, by id, as ends of a sentence.
 
     Responses with the same `identity` are left out.
     """
-    given_by_id = {response.id: response for response in given}
+    remaining = {response.id: response for response in responses}
     changes: dict[str, str] = {}
     for trace, old in stored:
-        new = given_by_id.pop(trace.response_id, None)
+        new = remaining.pop(trace.response_id, None)
         if new is None:
             changes[trace.response_id] = "is gone"
         elif old is None:
             changes[trace.response_id] = WAS_ERASED
         elif identity(old) != identity(new):
             changes[trace.response_id] = "is another one now"
-    return changes | dict.fromkeys(given_by_id, "is new")
+    return changes | dict.fromkeys(remaining, "is new")
 
 
 class Run(Displayed):

@@ -29,7 +29,7 @@ CONFUSION: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
     "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
     "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
 }
-"""Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
+"""Label probabilities of each behaviour for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
 PARTLY_RIGHT_SHARE = 0.35
@@ -46,7 +46,7 @@ class Setting:
     Attributes:
         qualities: for each agent, the probability that its response is right.
         items: number of items of each agent.
-        pool: number of annotators of each kind, in the order of `BEHAVIOURS`.
+        pool: number of annotators of each behaviour, in the order of `BEHAVIOURS`.
         annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
         labels: number of labels of each item, by different annotators.
         hard: the probability that an item is hard.
@@ -90,7 +90,7 @@ class SimulatedEvaluation:
     Attributes:
         item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
             items of an agent.
-        behaviours: kind of each annotator, [A].
+        behaviours: that of each annotator, [A].
         confusions: how each labels a clear item, [A,3,3].
         truth: the class z of each item, [N].
         ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.
@@ -143,7 +143,7 @@ def simulate_with(
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
     annotator = order[:, :labels].ravel()
-    confusions = np.array([CONFUSION[kind] for kind in BEHAVIOURS])[behaviours]
+    confusions = np.array([CONFUSION[behaviour] for behaviour in BEHAVIOURS])[behaviours]
     blur = ambiguity[item, None]
     probabilities = (1.0 - blur) * confusions[annotator, truth[item]] + blur / CLASSES
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
@@ -153,7 +153,7 @@ def simulate_with(
         agent=agent[item],
         annotator=annotator,
         label=label,
-        behaviours=tuple(BEHAVIOURS[kind] for kind in behaviours.tolist()),
+        behaviours=tuple(BEHAVIOURS[index] for index in behaviours.tolist()),
         confusions=confusions,
         truth=truth,
         ambiguity=ambiguity,

@@ -189,8 +189,8 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
 def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:
     rows = [JudgedRow(f"r{n}", f"t{n}", 3.0, 2.0 - n % 2, 0.5) for n in range(40)]
     study = JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))
-    told = " ".join(measure(study).judges[0].conclusion)
-    assert "On average it is too low by 1.50 (1.34 to 1.66)." in told
+    conclusion = " ".join(measure(study).judges[0].conclusion)
+    assert "On average it is too low by 1.50 (1.34 to 1.66)." in conclusion
 
 
 def test_rates_of_a_small_table_by_hand() -> None:

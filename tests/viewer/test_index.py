@@ -167,8 +167,8 @@ def test_a_comparison_from_the_index_is_that_of_the_runs(
             for response in index.compared_responses()
         ]
         # as text, because NaN is not equal to itself
-        assert [str(tuple(one)) for one in found] == [
-            str(tuple(one)) for one in read_responses(run)
+        assert [str(tuple(response)) for response in found] == [
+            str(tuple(response)) for response in read_responses(run)
         ]
 
 

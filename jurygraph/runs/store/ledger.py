@@ -392,11 +392,11 @@ class Ledger:
             texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
-                own_rows: list[_Row] = []
+                record_texts: list[_Row] = []
                 if seq == record.seq:
-                    own_rows = list(rows)
+                    record_texts = list(rows)
                     seq, rows = next(texts_by_record, (0, ()))
-                yield Copy(record, own_rows)
+                yield Copy(record, record_texts)
 
     def _link_before(self, seq: int) -> bytes:
         return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link

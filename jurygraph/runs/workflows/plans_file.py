@@ -130,8 +130,8 @@ class PlansFile:
 
     def get(self, task_id: str) -> PlannedTask | None:
         """Return a task with its plan; None if there is none with the id."""
-        place = self._places.get(task_id)
-        return None if place is None else self._read(place)
+        byte_range = self._places.get(task_id)
+        return None if byte_range is None else self._read(byte_range)
 
     def close(self) -> None:
         """Close the file."""

@@ -40,7 +40,7 @@ from tests.graphs.scenes import Scene, scenes
 
 VIEW = TaskView(id="t", query="?")
 QUESTION = Question(id="q", evaluator="own.e", version="1", subject="e", view=VIEW.digest)
-OUTLINE = SurveyWithoutTexts.of(
+SURVEY = SurveyWithoutTexts.of(
     Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),))
 )
 STAMP = {"question": "q", "evaluator": "own.e", "version": "1", "subject": "e"}
@@ -136,7 +136,7 @@ RESPONSE = Response(id="r", text="text")
 
 
 def pack(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str, Any], Texts]:
-    body, texts = pack_trace(given_trace, response, OUTLINE, {}, 1, {})
+    body, texts = pack_trace(given_trace, response, SURVEY, {}, 1, {})
     return through_json(body), texts
 
 
@@ -144,7 +144,7 @@ class TestVerdict:
     @given(verdicts())
     def test_a_verdict_survives(self, verdict: RecordedVerdict) -> None:
         body, texts = pack(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ())
+        again = unpack_verdict(body["verdicts"][0], "r", SURVEY, dict(enumerate(texts)), ())
         assert again.model_dump_json() == verdict.model_dump_json()
 
     def test_the_body_contains_no_written_text(self) -> None:
@@ -176,7 +176,7 @@ class TestVerdict:
             evidence=(Evidence(quote=SECRET, start=3, end=9),),
         )
         body, _ = pack(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", OUTLINE, {}, ())
+        again = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ())
         assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
             0.25,
             ERASED,
@@ -247,19 +247,19 @@ class TestTrace:
 
 class TestShape:
     @given(scenes())
-    def test_a_survey_survives_as_outline_and_views(self, scene: Scene) -> None:
+    def test_a_survey_survives_without_texts_and_as_views(self, scene: Scene) -> None:
         survey = scene.plan.survey
-        outline = SurveyWithoutTexts.model_validate(
+        stored = SurveyWithoutTexts.model_validate(
             through_json(SurveyWithoutTexts.of(survey).model_dump())
         )
-        assert outline.digest == SurveyWithoutTexts.of(survey).digest
-        assert outline.with_views(list(survey.views.values())) == survey
+        assert stored.digest == SurveyWithoutTexts.of(survey).digest
+        assert stored.with_views(list(survey.views.values())) == survey
 
-    def test_tasks_with_the_same_questions_share_an_outline(self) -> None:
+    def test_tasks_with_the_same_questions_share_a_survey_without_texts(self) -> None:
         other = TaskView(id="u", query="another one")
         question = QUESTION.model_copy(update={"view": other.digest})
-        survey = Survey(views={other.digest: other}, questions=(question,), waves=OUTLINE.waves)
-        assert SurveyWithoutTexts.of(survey).digest == OUTLINE.digest
+        survey = Survey(views={other.digest: other}, questions=(question,), waves=SURVEY.waves)
+        assert SurveyWithoutTexts.of(survey).digest == SURVEY.digest
         assert "another" not in json.dumps(SurveyWithoutTexts.of(survey).model_dump())
 
 
@@ -274,14 +274,14 @@ class TestVerdictsOnAWholeGroup:
 
     def test_verdicts_on_a_group_share_the_list_of_responses(self) -> None:
         shared = number_shared_lists(self.traces())
-        body, _ = pack_trace(self.traces()[0], RESPONSE, OUTLINE, {}, 1, shared)
+        body, _ = pack_trace(self.traces()[0], RESPONSE, SURVEY, {}, 1, shared)
         stored = through_json({"verdicts": body["verdicts"], "shown": list(shared)})
         assert stored["shown"] == [list(self.GROUP)]
         assert len(json.dumps(stored["verdicts"])) < 100
 
         lists = read_shared_lists(stored)
         first, second = (
-            unpack_verdict(stored["verdicts"][0], "r", OUTLINE, {}, lists) for _ in range(2)
+            unpack_verdict(stored["verdicts"][0], "r", SURVEY, {}, lists) for _ in range(2)
         )
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses

@@ -19,7 +19,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.schema import Failure, RecordedVerdict
 from jurygraph.schema.verdict import ExampleUse, Swap
 from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
-from tests.runs.store.test_packing import OUTLINE, STAMP, pack, through_json, trace
+from tests.runs.store.test_packing import STAMP, SURVEY, pack, through_json, trace
 
 
 def survey(**config: Any) -> Any:
@@ -108,8 +108,8 @@ def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None
         **STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because"
     )
     body, texts = pack(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ()) == verdict
-    erased = unpack_verdict(body["verdicts"][0], "r", OUTLINE, {}, ()).failure
+    assert unpack_verdict(body["verdicts"][0], "r", SURVEY, dict(enumerate(texts)), ()) == verdict
+    erased = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ()).failure
     assert erased is not None
     assert erased.message == ERASED
 
@@ -126,4 +126,4 @@ def test_examples_and_both_orders_of_a_verdict_survive() -> None:
     }
     verdict = RecordedVerdict(**STAMP, **fields)
     body, texts = pack(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ()) == verdict
+    assert unpack_verdict(body["verdicts"][0], "r", SURVEY, dict(enumerate(texts)), ()) == verdict

@@ -36,5 +36,5 @@ def test_it_reads_as_a_person_would_write_it() -> None:
         "evaluators": [{"use": "mine.mod:length", "params": {}}, None, [1, "two words"]],
         "größe": {"a": 1e-7},
     }
-    shown = "evaluators:\n- use: mine.mod:length\n  params: {}\n- null\n- - 1\n  - two words\ngröße:\n  a: 1e-07\n"
-    assert to_yaml(value) == shown
+    expected = "evaluators:\n- use: mine.mod:length\n  params: {}\n- null\n- - 1\n  - two words\ngröße:\n  a: 1e-07\n"
+    assert to_yaml(value) == expected

@@ -89,9 +89,9 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
     }
     scores = {name: Scores("q", name) for name in ratings}
     for name, row in ratings.items():
-        for place, rating in enumerate(row):
+        for number, rating in enumerate(row):
             if rating is not None:
-                add_score(scores[name], rating, f"r{place}")
+                add_score(scores[name], rating, f"r{number}")
     found = agreement_of_judges("q", scores)
     assert found["alpha"].value == pytest.approx(0.849, abs=5e-4)
     assert found["alpha"].low < 0.849 < found["alpha"].high

@@ -51,13 +51,13 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     unsure = Predictions("zero-shot", 0, part.score[None] * GAP, {"confidence below 80": 8})
     higher = Predictions("own-history", None, part.score[None] + 1.0)
     found = report([(part, [unsure, higher, Predictions("item-mean", None, part.score[None])])])
-    silent, own, _ = figures_of(found).judges
-    assert (silent.n, silent.mae, own.n, own.mae.value) == (0, None, 8, 1.0)
+    silent, answering, _ = figures_of(found).judges
+    assert (silent.n, silent.mae, answering.n, answering.mae.value) == (0, None, 8, 1.0)
     assert [(row["first"], row["second"]) for row in found.figures["differences"]] == [
         ("own-history", "item-mean")
     ]
-    told = "zero-shot with 0 examples: predicts none of 8 ratings (8 confidence below 80)"
-    assert [note for note in found.notes if told in note and "; try --min-confidence 0" in note]
+    problem = "zero-shot with 0 examples: predicts none of 8 ratings (8 confidence below 80)"
+    assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
 
 
 def test_the_report_says_who_gains_and_who_loses() -> None:
