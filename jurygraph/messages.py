@@ -193,6 +193,10 @@ def shell_quote(value: object) -> str:
     return shlex.quote(f"./{value}" if is_like_option else str(value))
 
 
+def format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def shorten(text: str, limit: int = 60) -> str:
     """Return the beginning of a long text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 from rapidfuzz import fuzz
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.messages import did_you_mean, format_count, join_names, quote
 from jurygraph.prompts import Shot
 from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
@@ -288,8 +288,8 @@ class ReviewerHistory:
     def notes(self) -> Iterator[str]:
         """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
         total = len(self._ratings.rows)
-        reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
-        yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
+        reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
+        yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread:
             unread = join_names(list(map(quote, self._ratings.unread)))
             columns = self._ratings.columns
@@ -297,7 +297,7 @@ class ReviewerHistory:
             hint = f"; `columns` can map {unmapped}" if unmapped else ""
             yield f"Not read: {unread}{hint}."
         for kind, number, first in self.left_out:
-            omitted = f"{_format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
+            omitted = f"{format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
             yield f"Left out: {omitted}; the first is {first}."
         for dimension in self._dimensions:
             if (dimension, None) not in self._examples_of:
@@ -329,10 +329,6 @@ class ReviewerHistory:
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 LoadedHistory = Annotated[

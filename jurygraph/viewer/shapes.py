@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.messages import escape_hidden, escape_lines, format_factor, format_plain, shorten
+from jurygraph.messages import (
+    escape_hidden,
+    escape_lines,
+    format_count,
+    format_factor,
+    format_plain,
+    shorten,
+)
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_turn
@@ -185,6 +192,7 @@ def cut(text: str, length: int | None) -> str:
 
 FILTERS: Mapping[str, Callable[..., str]] = {
     "number": format_number,
+    "count_of": format_count,
     "percent": format_percent,
     "time": format_time,
     "cost": format_cost,
