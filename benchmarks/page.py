@@ -112,7 +112,7 @@ def _cpu(pid: int) -> float:
 
 
 def write_for_ever(folder: Path) -> None:
-    """Score groups of 8 responses on six criteria by a scripted judge: its replies cost no time, as a server's do."""
+    """Score groups of 8 responses on six criteria by a scripted judge: its replies cost little CPU, as a server's."""
     judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
     criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in CRITERIA]
     with Jury(evaluators=["criteria"], model=judge) as jury, jury.record(folder):

@@ -506,11 +506,12 @@ def report(
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
-    and `coverage` of its ratings, and on the `n` that all answered `alpha`, `rmse` and `mae`; `curve`, the same for
-    each number of examples; `differences` of two judges' absolute errors (`first` less `second`), with
-    intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many reviewers
-    the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and `reasons`: the
-    correlation of agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
+    and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
+    `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
+    with intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many
+    reviewers the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and
+    `reasons`: the correlation of agreement with similar reasons, of reviewers or those of a judge for them, over
+    `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
