@@ -5,8 +5,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +18,12 @@ from pydantic import JsonValue
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
-from jurygraph.inference.clusters import ratio_interval
 from jurygraph.messages import escape_lines
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.views.agents import UnitRewards, name_agent, rank_agents
 from jurygraph.views.trace import describe_loss
 
 MAX_ROWS = 1_048_576
@@ -62,6 +61,7 @@ _AGENTS = (
     SheetColumn("Responses", 11),
     SheetColumn("Tasks", 11),
     SheetColumn("Failed", 11),
+    SheetColumn("Is it better than the next?", 70, is_wrapped=True),
 )
 
 SheetRows = Sequence[Sequence[JsonValue]]
@@ -69,22 +69,21 @@ SheetRows = Sequence[Sequence[JsonValue]]
 
 def read_agents(run: Run) -> SheetRows:
     """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
-    rewards: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    responses = Counter[str]()
+    rows = []
+    for row in rank_agents(_read_rewards(run)):
+        ends = (None, None, None) if row.mean is None else row.mean[:3]
+        failed = row.responses - row.scored
+        lead = row.lead.sentence if row.lead else None
+        rows.append((name_agent(row.agent), *ends, row.responses, row.units, failed, lead))
+    return rows
+
+
+def _read_rewards(run: Run) -> Iterator[UnitRewards]:
     for group in read_stored_groups(run):
         unit = unit_of(run, group.record.key)
         for trace in group.traces:
-            agent = trace.agent or "(no agent)"
-            responses[agent] += 1
-            rewards[agent][unit] += () if trace.value is None else (trace.value,)
-    rows = []
-    for agent, by_unit in rewards.items():
-        sizes = list(map(len, by_unit.values()))
-        value, low, high, *_ = ratio_interval(list(map(sum, by_unit.values())), sizes) or [None] * 3
-        failed = responses[agent] - sum(sizes)
-        rows.append((agent, value, low, high, responses[agent], len(sizes), failed))
-    rows.sort(key=lambda row: float("-inf") if row[1] is None else row[1], reverse=True)
-    return rows
+            scored = trace.value is not None
+            yield UnitRewards(trace.agent or "", unit, 1, int(scored), trace.value or 0.0)
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:

@@ -15,10 +15,9 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import STAKEHOLDERS
-from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import difference_interval, interval_among, ratio_interval
-from jurygraph.runs.reports.units import SINGULAR, describe_units, name_unit
+from jurygraph.inference.clusters import ratio_interval
+from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
 from jurygraph.schema import Config
@@ -26,6 +25,7 @@ from jurygraph.schema.plan import Rule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
+from jurygraph.views.agents import AgentDifference, compare_agents, name_agent
 
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -290,56 +290,23 @@ def _nearest(setting: TriedSetting, value: float) -> NearestTurn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbours:
+class Neighbours(AgentDifference):
     """Two agents that follow each other in the order, and what could turn them.
 
     Attributes:
-        difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
-            together with those of all pairs. Of agents that have fewer than two in common, over those of each.
-        units: what these are called, and `count` the number of those that both have, or, if the difference is not
-            paired, of those that one of them has at least.
-        is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
         turn: the smallest change of a setting that turns them; None where none was found.
     """
 
-    first: str
-    second: str
-    difference: float
-    low: float | None
-    high: float | None
-    units: str
-    count: int
-    is_paired: bool
-    is_clear: bool
     turn: NearestTurn | None
 
     def sentences(self) -> list[str]:
-        ahead = f"{_name(self.first)} is ahead of {_name(self.second)}"
-        if self.difference == 0.0:
-            ahead = f"{_name(self.first)} is level with {_name(self.second)}, apart"
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
-        if not self.is_paired:
-            tasks += " or more of each"
-        by = format_number(self.difference)
-        size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
-        if self.low is not None and self.high is not None:
-            ends = f"{format_number(self.low)} to {format_number(self.high)}"
-            design = "paired" if self.is_paired else "unpaired"
-            chance = "is larger than chance" if self.is_clear else "may be chance"
-            size = f"{ahead} by {by} ({ends}, {design} over {tasks}): that {chance}."
-        if not self.is_paired:
-            size += " Let both answer the same tasks: harder ones then count for both."
         change = (
             "No change of a single setting that was tried turns them; the weights of a rubric's "
             "criteria were not tried."
         )
         if self.turn is not None:
             change = f"They change places {self.turn}."
-        return [size, change]
-
-
-def _name(agent: str) -> str:
-    return agent or "(no agent)"
+        return [self.sentence, change]
 
 
 def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
@@ -373,7 +340,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
         "responses": "responses",
         "left out": "left_out",
     }
-    rows = [{**row, "name": _name(row["agent"])} for row in agents]
+    rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
     sections: list[str | ReportTable] = [ReportTable.of(columns, rows)]
     if not pairs:
         sections.append("there is one agent alone, so that no order can turn")
@@ -420,26 +387,5 @@ def _compare(
     pairs: int,
 ) -> Neighbours:
     sums, counts = np.swapaxes([_by_unit(ranker, rewards, agent) for agent in pair], 0, 1)
-    is_shared = counts.all(axis=0)
-    count = int(np.count_nonzero(is_shared))
-    is_paired = count > 1
-    if is_paired:
-        means = sums[:, is_shared] / counts[:, is_shared]
-        estimate = ratio_interval(means[0] - means[1], np.ones(count))
-    else:
-        # one task in common, or none, shows no more than those that each has alone
-        estimate = difference_interval(sums, counts)
-    assert estimate is not None, "both agents have a mean"
-    low, high = interval_among(estimate, pairs)
-    return Neighbours(
-        first=pair[0],
-        second=pair[1],
-        difference=estimate.value,
-        low=low,
-        high=high,
-        units=ranker.units,
-        count=estimate.clusters,
-        is_paired=is_paired,
-        is_clear=low is not None and low > 0.0,
-        turn=turn,
-    )
+    difference = compare_agents(*pair, sums, counts, ranker.units, pairs)
+    return Neighbours(**vars(difference), turn=turn)

@@ -3,26 +3,16 @@
 The overview of `jurygraph view` and a report that stands alone show the same.
 """
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 from jurygraph.display import ProgressCallback
-from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
+from jurygraph.views.agents import RankedAgent, UnitRewards, rank_agents
 
 _BUCKETS = 20
-
-
-class AgentMean(NamedTuple):
-    """The rewards of an agent: how many, and their mean with the interval over tasks; failed ones are left out."""
-
-    agent: str
-    responses: int
-    scored: int
-    mean: Estimate | None
 
 
 def check_links(run: Run, advance: ProgressCallback) -> None:
@@ -80,22 +70,15 @@ def read_totals(index: RunIndex) -> dict[str, Any]:
     }
 
 
-def read_agents(index: RunIndex) -> list[AgentMean]:
-    """Return the agents, the best mean first."""
+def read_agents(index: RunIndex, name_unit: Callable[[str], str] = str) -> list[RankedAgent]:
+    """Return the agents, the best mean first, with intervals over tasks, or over the units named by `name_unit`."""
     rows = index.fetch(
-        "SELECT coalesce(names.name, ''), count(*), count(reward), sum(reward) FROM responses"
-        " LEFT JOIN names ON names.number = agent GROUP BY agent, task ORDER BY agent"
+        "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward) FROM responses"
+        " LEFT JOIN names AS agents ON agents.number = agent JOIN names AS tasks ON tasks.number = task"
+        " GROUP BY agent, task"
     )
-    by_agent: dict[str, list[tuple[int, int, float]]] = {}
-    for agent, responses, scored, total in rows:
-        by_agent.setdefault(agent, []).append((responses, scored, total or 0.0))
-    agents = []
-    for agent, tasks in by_agent.items():
-        counts, scored, sums = np.array(tasks, dtype=np.float64).T
-        mean = ratio_interval(sums, scored) if scored.any() else None
-        agents.append(AgentMean(agent, int(counts.sum()), int(scored.sum()), mean))
-    return sorted(
-        agents, key=lambda row: (row.mean is None, -(row.mean.value if row.mean else 0.0))
+    return rank_agents(
+        UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows
     )
 
 

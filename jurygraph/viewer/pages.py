@@ -26,7 +26,6 @@ from jurygraph.studies.ranking import (
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import (
-    AgentMean,
     check_links,
     describe_progress,
     read_agents,
@@ -38,6 +37,7 @@ from jurygraph.viewer.scans import Scans
 from jurygraph.viewer.shapes import draw_waterfall
 from jurygraph.viewer.table import Facet, TableQuery, list_facets, read_grid, read_page
 from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
+from jurygraph.views.agents import RankedAgent
 from jurygraph.views.trace import TraceView, view_trace
 from jurygraph.views.verdict import view_question
 
@@ -116,7 +116,7 @@ class OpenRun:
         return list_facets(self.index)
 
     @cached_property
-    def agents(self) -> list[AgentMean]:
+    def agents(self) -> list[RankedAgent]:
         return read_agents(self.index)
 
     @cached_property

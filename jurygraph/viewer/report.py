@@ -4,11 +4,13 @@ A response of a run takes a bounded part of the page, whatever it contains: 2,00
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
 from jurygraph.runs.calls import read_calls
+from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
@@ -20,6 +22,7 @@ from jurygraph.views.trace import TraceView, describe_loss, view_query, view_tra
 MOST = 500
 """Responses that a report draws by default: more than anybody reads, and a file of about 2 MB."""
 _MOST_LOSSES = 5
+_MOST_LEADS = 5
 _MOST_ROWS = 100
 LOWEST = "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 _WITHOUT_REWARD = "SELECT name FROM responses WHERE reward IS NULL ORDER BY number LIMIT ?"
@@ -39,7 +42,8 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         "run": run,
         "header": run.header,
         "state": describe_progress(run),
-        "agents": read_agents(index),
+        "agents": read_agents(index, partial(unit_of, run)),
+        "most_leads": _MOST_LEADS,
         "buckets": read_buckets(index),
         "failures": list_facets(index)["failure"],
         "has_gates": bool(run.config.gates),

@@ -76,7 +76,7 @@ def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Pat
     sheet = export(folder)["Agents"]
     head, *rows = sheet.iter_rows(values_only=True)
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
-    assert head == columns
+    assert head == (*columns, "Is it better than the next?")
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
     expected = {}
     for agent in ranking["agents"]:
@@ -85,6 +85,10 @@ def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Pat
         expected[agent["agent"]] = (*figures, agent["responses"], agent["left_out"])
     assert [row[0] for row in rows] == list(expected)
     assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
+    leads = [row[7] for row in rows if row[7]]
+    printed = run_command("study", "ranking", folder).out
+    assert len(leads) == len(ranking["pairs"])
+    assert all(" ".join(lead.split()) in " ".join(printed.split()) for lead in leads)
     assert sheet[2][1].number_format == "0.00"
 
 

@@ -1,5 +1,6 @@
 """What is handed on: pages that stand alone, drawings in notebooks, and what each of them leaves out."""
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -126,6 +127,8 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert drawn == [(f"{value:.4f}", name) for value, name in lowest]
     assert "The 2 lowest of 4" in markup.text
     assert "1 failed and are in no mean." in markup.text
+    (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
+    assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
     assert re.search(r"bob/1\s*agent 1\s*No reward: .*as the response wished", markup.text)
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
