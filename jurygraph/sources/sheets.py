@@ -8,7 +8,7 @@ neither an abstention nor the lowest score.
 
 import csv
 import io
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import inf, isfinite
@@ -110,11 +110,13 @@ class Assignment:
         key: what each row of a sheet stands for.
         sheets: the rows of each reviewer's sheet, by column.
         assigned: who rates which of the items that not everybody gets, [items, reviewers].
+        repeated: how many of these ratings are by somebody who rated the item before.
     """
 
     key: Sequence[KeyRow]
     sheets: Mapping[str, Sequence[Mapping[str, str]]]
     assigned: Bools
+    repeated: int
 
 
 def read_items(
@@ -139,12 +141,14 @@ def make_sheets(
     per_item: int,
     questions: Sequence[SheetQuestion] = (SheetQuestion(),),
     seed: int = 0,
+    raters: Mapping[str, Collection[str]] = {},
 ) -> Assignment:
     """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
 
     Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
     and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
-    Each of the `questions` about an item comes after the one that it depends on.
+    Each of the `questions` about an item comes after the one that it depends on. `raters` are the reviewers who rated
+    an item before, by its key: others come first.
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
@@ -152,7 +156,13 @@ def make_sheets(
     dealt.sort(key=lambda item: item.key)
     strata = [(item.author or item.agent or "", item.domain or "") for item in dealt]
     names = sorted(reviewers)
-    assigned = assign_reviewers(strata, len(names), per_item, rng)
+    has_rated = np.zeros((len(dealt), len(names)), dtype=np.bool_)
+    for row, item in enumerate(dealt):
+        has_rated[row] = [name in raters.get(item.key, ()) for name in names]
+    if has_rated.any():
+        assigned = _assign_others(has_rated, per_item, rng)
+    else:
+        assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
     rated = int(assigned.sum()) + len(sorted_gold) * len(names)
     row_count = rated * len(questions)
@@ -173,7 +183,7 @@ def make_sheets(
                 fields |= {"is_pair": item.is_pair, "is_swapped": is_swapped, **dict(question)}
                 key.append(KeyRow(id=identity, reviewer=reviewer, **fields))
                 sheets[reviewer].append(_sheet_row(identity, question, item, is_swapped))
-    return Assignment(key, sheets, assigned)
+    return Assignment(key, sheets, assigned, int((assigned & has_rated).sum()))
 
 
 def _sheet_row(
@@ -317,6 +327,20 @@ def assign_reviewers(
     assigned[order[:, None], seats] = True
     for _ in range(_ROUNDS):
         _swap_reviewers(assigned, codes, rng)
+    return assigned
+
+
+def _assign_others(has_rated: Bools, per_item: int, rng: np.random.Generator) -> Bools:
+    """Return who rates which item, [items, reviewers], given who rated it before: others first, then who has least.
+
+    The items that most reviewers rated before come first, while everybody is still free.
+    """
+    assigned = np.zeros_like(has_rated)
+    loads = np.zeros(has_rated.shape[1], dtype=np.int64)
+    for item in np.lexsort((rng.random(len(has_rated)), -has_rated.sum(axis=1))):
+        preferred = np.lexsort((rng.random(len(loads)), loads, has_rated[item]))[:per_item]
+        assigned[item, preferred] = True
+        loads[preferred] += 1
     return assigned
 
 

@@ -31,6 +31,7 @@ _SAVE_HINT = "save it with `jurygraph consensus RATINGS --json`"
 class _SavedItem(FrozenModel):
     posterior: tuple[Unit, ...]
     ambiguity: Unit
+    annotators: tuple[str, ...] = ()
 
 
 class _SavedCounts(FrozenModel):
@@ -171,7 +172,7 @@ def compare(before: SavedConsensus, now: SavedConsensus) -> Moved:
     items = []
     for name, old in before.items.items():
         new = now.items[name]
-        if new != old:
+        if new.posterior != old.posterior:
             label_before = name_likeliest(before.classes, old.posterior)
             label = name_likeliest(now.classes, new.posterior)
             items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))

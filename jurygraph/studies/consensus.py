@@ -535,7 +535,8 @@ def describe_fit(fitted: FittedConsensus) -> Figures:
     """Return how the model was fitted, the scale, the sizes of the data, and what is known of the items.
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
-    abstentions. Items have the posterior probability of each class, [K], and the ambiguity: 1 minus the greatest.
+    abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
+    names of the annotators who labelled them.
     """
     credited = fitted.items_by_method(fitted.method)
     votes = credited.votes
@@ -553,9 +554,14 @@ def describe_fit(fitted: FittedConsensus) -> Figures:
     }
     posterior = credited.posterior.tolist()
     ambiguity = credited.ambiguity().tolist()
-    items = {}
+    items: dict[str, Figures] = {}
     for index, name in enumerate(credited.items):
-        items[str(name)] = {"posterior": posterior[index], "ambiguity": ambiguity[index]}
+        figures = {"posterior": posterior[index], "ambiguity": ambiguity[index], "annotators": []}
+        items[str(name)] = figures
+    for item, annotator in sorted(
+        set(zip(votes.item.tolist(), votes.annotator.tolist(), strict=True))
+    ):
+        items[str(votes.items[item])]["annotators"].append(str(votes.annotators[annotator]))
     return {
         "method": fitted.method,
         "preset": fitted.settings.preset or "converged",

@@ -96,6 +96,16 @@ def test_sheets_say_nothing_of_agents_and_can_be_made_again() -> None:
     assert len({tuple(order) for order in orders.values()}) == 3
 
 
+def test_an_item_goes_to_who_has_not_rated_it_as_far_as_there_are_any() -> None:
+    raters = {"q0": ["ann"], "q1": ["ann", "bob"], "q2": ["ann", "bob", "cy"]}
+    items = [SheetItem(item=f"q{number}", text="A") for number in range(9)]
+    made = make_sheets(items, (), ["ann", "bob", "cy"], 1, raters=raters)
+    reviewers = {row.item: row.reviewer for row in made.key}
+    again = [name for name in raters if reviewers[name] in raters[name]]
+    assert (again, made.repeated) == (["q2"], 1)
+    assert sorted(Counter(reviewers.values()).values()) == [3, 3, 3]
+
+
 def test_a_pair_is_read_back_as_it_was_whatever_side_was_shown_first(tmp_path: Path) -> None:
     """Everybody prefers the longer text; one word, one number and one gap."""
     items = [

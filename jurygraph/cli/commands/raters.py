@@ -350,7 +350,8 @@ def assign(
 
     With --ambiguous the items are those that a consensus of earlier ratings leaves in doubt. Their scores are its
     classes, and `jurygraph consensus RATINGS NEW --before CONSENSUS` shows what they changed. Name people who rated
-    before: whoever is known from doubtful items alone counts too much, unless --gold items tell how they err.
+    before: whoever is known from doubtful items alone counts too much, unless --gold items tell how they err. An item
+    goes to those who have not rated it, as far as there are any; loads are then as even as that allows.
 
     Exit codes: 0 done; 2 invalid input, such as fewer reviewers than K.
 
@@ -375,14 +376,16 @@ def assign(
         raise InputError(
             "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
         )
+    raters: dict[str, Sequence[str]] = {}
     if ambiguous is not None:
         saved = read_consensus(ambiguous)
+        raters = {name: found.annotators for name, found in saved.items.items()}
         sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
         update = {"classes": saved.classes, "consensus": str(ambiguous)}
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
-    made = make_sheets(sheet_items, common, names, per_item, questions, seed)
+    made = make_sheets(sheet_items, common, names, per_item, questions, seed, raters)
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
@@ -403,6 +406,7 @@ def assign(
         "seed": seed,
         "least_shared": min(shared),
         "most_shared": max(shared),
+        "repeated": made.repeated,
     }
     few = sum(count < LEAST_SHARED for count in shared)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
@@ -457,6 +461,8 @@ def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
     shared = _format_span(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
         yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
+    if figures["repeated"]:
+        yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 
 
 def _format_span(least: int, most: int) -> str:

@@ -46,6 +46,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         "seed": 0,
         "least_shared": 4,
         "most_shared": 4,
+        "repeated": 0,
     }
     sheets = sorted((out / "sheets").iterdir())
     ratings = tmp_path / "ratings.jsonl"
@@ -106,6 +107,7 @@ def test_from_doubt_to_a_refit(
     )
     assert made.code == 0, made.err
     assert "scores: bad, good\nlast: " in made.out
+    assert "rated again by who rated the item before, for want of others: " in made.out
     sheet = Path("out/sheets/bo.csv")
     filled = sheet.read_text(encoding="utf-8").replace('"",""', '"good",""')
     sheet.write_text(filled, encoding="utf-8")

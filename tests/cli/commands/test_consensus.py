@@ -81,7 +81,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     answer = consensus_json(run, "votes.csv", "--artifact", "confusions.json")
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
-    assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity"}
+    assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity", "annotators"}
     assert {
         "log_likelihood",
         "agreement",
@@ -140,7 +140,11 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
         [0.0, 10.0],
         1,
     )
-    assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
+    assert answer["items"]["i0_large"] == {
+        "posterior": [0.0, 1.0],
+        "ambiguity": 0.0,
+        "annotators": ["ada", "bo", "cy", "dee"],
+    }
 
 
 def test_the_papers_parameters_are_options_and_recorded(run: Command) -> None:
