@@ -341,15 +341,20 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
         "left out": "left_out",
     }
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
-    sections: list[str | ReportTable] = [ReportTable.of(columns, rows)]
+    conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
     if not pairs:
-        sections.append("there is one agent alone, so that no order can turn")
-    for pair in neighbours:
-        sections += pair.sentences()
+        conclusion.append("there is one agent alone, so that no order can turn")
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
-    return Report(figures, sections, [*_notes(searched)], plots, symbols=symbols.RANKING)
+    return Report(
+        figures,
+        [ReportTable.of(columns, rows)],
+        list(_notes(searched)),
+        plots,
+        conclusion,
+        symbols.RANKING,
+    )
 
 
 def _notes(searched: Sequence[str]) -> Iterator[str]:
