@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import (
@@ -263,23 +262,9 @@ def _investigator(
     if toolset is None:
         return None
     # Imported lazily: few judges have tools, and the module imports this one.
-    from jurygraph.graphs.investigate_graph import MAX_STEPS, MAX_TOKENS, ToolInvestigator
-    from jurygraph.graphs.lookups import Toolbox
+    from jurygraph.graphs.investigate_graph import ToolInvestigator
 
-    config = context.config
-    toolbox = Toolbox(
-        toolset.tools,
-        toolset.specs,
-        view,
-        responses,
-        None if config.workspaces is None else Path(config.workspaces),
-        context.threads,
-        config.langsmith,
-        "addresses-grader" in config.safety.gates,
-    )
-    return ToolInvestigator(
-        toolbox, toolset.max_steps or MAX_STEPS, toolset.max_tokens or MAX_TOKENS
-    )
+    return ToolInvestigator(toolset, view, responses, context)
 
 
 def _user_calls(
