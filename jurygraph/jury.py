@@ -149,8 +149,8 @@ class Jury(Displayed):
         with importing_from(modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
-            evaluator_tools = load_toolsets("evaluators", config.evaluators, self.evaluators)
-            deriver_tools = load_toolsets("derivers", config.derivers, self.derivers)
+            load_toolsets("evaluators", config.evaluators, self.evaluators)
+            load_toolsets("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
@@ -165,8 +165,6 @@ class Jury(Displayed):
             self.evaluators,
             self.derivers,
             self.combiners,
-            evaluator_tools,
-            deriver_tools,
             settings=calls,
             judges=judges,
             secrets=self.gateways.secrets,
@@ -186,10 +184,8 @@ class Jury(Displayed):
     @property
     def tools(self) -> dict[str, str]:
         """Return the versions of all tools of judges, by the owner's name and their own: `criteria prices`."""
-        context = self.context
-        toolsets = [*context.evaluator_tools.items(), *context.deriver_tools.items()]
         versions: dict[str, str] = {}
-        for owner, toolset in toolsets:
+        for owner, toolset in self.context.toolsets:
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
 
@@ -680,8 +676,7 @@ class Jury(Displayed):
                 closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
                 closing.callback(self._call, evaluator, evaluator.close)
-            context = self.context
-            for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+            for _, toolset in self.context.toolsets:
                 for tool in toolset.tools.values():
                     closing.callback(tool.close)
 

@@ -42,7 +42,6 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.tools.tool import ToolSet
 
 if TYPE_CHECKING:
     from jurygraph.graphs.investigate_graph import ToolInvestigator
@@ -206,12 +205,7 @@ def _derivation_calls(
         return UserCalls(lambda _: failed, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
-        investigator = _investigator(
-            context.deriver_tools.get(deriver.name),
-            view,
-            (response,),
-            context,
-        )
+        investigator = _investigator(deriver, view, (response,), context)
         client = context.judge_client and context.judge_client.logging_to(
             call_log, purpose=DERIVE, investigator=investigator
         )
@@ -227,19 +221,18 @@ def _make_inputs(
     context: RunContext,
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
-    uses_model = context.evaluators[name].uses_model
+    evaluator = context.evaluators[name]
     judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
-    tools = context.evaluator_tools.get(name)
     call_log = CallLog()
     inputs = []
     for judgement in judgements:
         client: Any = undeclared
         question = judgement.question
         view = survey.views[question.view]
-        if uses_model:
+        if evaluator.uses_model:
             call_log = CallLog()
-            investigator = _investigator(tools, view, judgement.responses, context)
+            investigator = _investigator(evaluator, view, judgement.responses, context)
             client = judge_client and judge_client.logging_to(call_log, investigator=investigator)
         inputs.append(
             EvaluatorInput(
@@ -256,15 +249,18 @@ def _make_inputs(
 
 
 def _investigator(
-    toolset: ToolSet | None, view: TaskView, responses: tuple[Response, ...], context: RunContext
+    owner: Evaluator | Deriver,
+    view: TaskView,
+    responses: tuple[Response, ...],
+    context: RunContext,
 ) -> "ToolInvestigator | None":
     """Return what lets the model look things up for one judgement; None without tools."""
-    if toolset is None:
+    if owner.toolset is None:
         return None
     # Imported lazily: few judges have tools, and the module imports this one.
     from jurygraph.graphs.investigate_graph import ToolInvestigator
 
-    return ToolInvestigator(toolset, view, responses, context)
+    return ToolInvestigator(owner.toolset, view, responses, context)
 
 
 def _user_calls(

@@ -288,7 +288,12 @@ async def _make_call(
 
     async def make() -> StoredLookup:
         start = monotonic()
-        outcome = await _run_unless_made(context, call, made)
+        earlier = made.get(_words_of(call))
+        if earlier is None:
+            outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+        else:
+            text = f"it was made before, as call {earlier}, see its result there"
+            outcome = ToolOutcome("repeated", text, len(text))
         fields = {
             "outcome": outcome.outcome,
             "result": sha256(outcome.text.encode()).hexdigest(),
@@ -298,16 +303,6 @@ async def _make_call(
         return StoredLookup(planned.model_copy(update=fields), words, outcome.text)
 
     return await context.client.look_up(StoredLookup(planned, words, ""), make)
-
-
-async def _run_unless_made(
-    context: _Investigating, call: ToolCall, made: Mapping[str, int]
-) -> ToolOutcome:
-    earlier = made.get(_words_of(call))
-    if earlier is not None:
-        text = f"it was made before, as call {earlier}, see its result there"
-        return ToolOutcome("repeated", text, len(text))
-    return await context.toolbox.run(call, context.inputs, context.client.redactor)
 
 
 def _words_of(call: ToolCall) -> str:

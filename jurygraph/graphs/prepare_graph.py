@@ -163,7 +163,7 @@ def _question(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
 def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(context.derivers, task_view, context.deriver_tools)
+    derivations = list_derivations(context.derivers, task_view)
     listed = ask_evaluators(context.evaluators, views)
     key = survey_key(views, derivations, listed)
     survey_without_texts = context.surveys_without_texts.get(key)
@@ -172,15 +172,13 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
-        questions = configure_questions(
-            listed, context.evaluators, uses, materials, context.evaluator_tools
-        )
+        questions = configure_questions(listed, context.evaluators, uses, materials)
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
         context.surveys_without_texts.keep(key, survey.without_texts)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)
-    for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+    for _, toolset in context.toolsets:
         for tool in toolset.tools.values():
             call_method(tool, tool.check_task, task_view)
     return survey

@@ -773,10 +773,7 @@ class JudgeClient:
 
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
-        if self._investigator is None:
-            answered = await self.send(request, purpose)
-        else:
-            _, answered, _ = await self._investigator.investigate(self, request, purpose)
+        _, answered, _ = await self._answer(request, purpose)
         refuse_unfinished(answered.reply)
         self._accept(answered.call.id, answered.call.id)
         return answered
@@ -798,13 +795,9 @@ class JudgeClient:
 
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
-        if self._investigator is None:
-            first = await self.send(request, purpose)
-        else:
-            investigated = await self._investigator.investigate(self, request, purpose)
-            request, first, results = investigated
-            if note_results is not None:
-                note_results(results)
+        request, first, results = await self._answer(request, purpose)
+        if note_results is not None:
+            note_results(results)
         parsed = None
         try:
             parsed = self._read_reply(first, reply_model, request, find_problem)
@@ -829,6 +822,12 @@ class JudgeClient:
                     self._gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
+
+    async def _answer(self, request: Request, purpose: str | None) -> Investigated:
+        """Return the first reply that is an answer: where the model may look things up, the last of that."""
+        if self._investigator is None:
+            return Investigated(request, await self.send(request, purpose), ())
+        return await self._investigator.investigate(self, request, purpose)
 
     def _read_reply(
         self,

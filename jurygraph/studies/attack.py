@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.groups import Group
 from jurygraph.graphs.routing import required_material
 from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
@@ -52,7 +51,7 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_range,
 )
-from jurygraph.tools.tool import Tool, ToolInput, ToolSet
+from jurygraph.tools.tool import Tool, ToolInput
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
@@ -219,7 +218,7 @@ class AttackStudy:
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        jury.context = _with_attacked_tools(jury, self._groups)
+        _attack_tools(jury, self._groups)
         plans = []
         for task, survey in zip(self._tasks, self._surveys, strict=True):
             plans.append(_plan(task, survey, jury))
@@ -307,11 +306,12 @@ def _channel_groups(
 
 def _judges_of_others(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
-    return {
-        name
-        for name, toolset in jury.context.evaluator_tools.items()
-        if not all(tool.reads_documents for tool in toolset.tools.values())
-    }
+    judges: set[str] = set()
+    for name, evaluator in jury.evaluators.items():
+        tools = {} if evaluator.toolset is None else evaluator.toolset.tools
+        if not all(tool.reads_documents for tool in tools.values()):
+            judges.add(name)
+    return judges
 
 
 def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
@@ -334,21 +334,21 @@ def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
     return attacked
 
 
-def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunContext:
-    """Return the context of a jury whose tools return the attacks through lookups."""
+def _attack_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
+    """Let the tools of a jury return the attacks through lookups."""
     texts: dict[str, str] = {}
     for group in groups:
         for attack, response in zip(group.attacks, group.responses, strict=True):
             text = None if attack is None else attack_text(attack, group.task)
             if attack is not None and attack.suite == "lookup" and text is not None:
                 texts[response.id] = text
-    toolsets: dict[str, ToolSet] = {}
-    for name, toolset in jury.context.evaluator_tools.items():
+    for evaluator in jury.evaluators.values():
+        if evaluator.toolset is None:
+            continue
         tools: dict[str, Tool] = {}
-        for key, tool in toolset.tools.items():
-            tools[key] = tool if tool.reads_documents else _attack_through(tool, texts)
-        toolsets[name] = replace(toolset, tools=tools)
-    return replace(jury.context, evaluator_tools=toolsets) if texts else jury.context
+        for name, tool in evaluator.toolset.tools.items():
+            tools[name] = tool if tool.reads_documents else _attack_through(tool, texts)
+        evaluator.toolset = replace(evaluator.toolset, tools=tools)
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
@@ -478,10 +478,8 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(jury.derivers, task_view, jury.context.deriver_tools)
-    all_questions = list_questions(
-        jury.evaluators, uses, views, materials, jury.context.evaluator_tools
-    )
+    derivations = list_derivations(jury.derivers, task_view)
+    all_questions = list_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)

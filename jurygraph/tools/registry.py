@@ -35,9 +35,8 @@ _NAME: TypeAdapter[str] = TypeAdapter(ToolName)
 
 def load_toolsets(
     key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
-) -> dict[str, ToolSet]:
-    """Return the tools of those that have any, by name. Raises ConfigError with the key of a faulty one."""
-    toolsets: dict[str, ToolSet] = {}
+) -> None:
+    """Give evaluators or derivers their tools. Raises ConfigError with the key of a faulty one."""
     for index, use in enumerate(uses):
         if not use.tools:
             continue
@@ -48,10 +47,8 @@ def load_toolsets(
             )
         with located_errors(f"{key}[{index}]."):
             tools = load_tools(use.tools)
-        toolsets[owner.name] = ToolSet(
-            {tool.name: tool for tool in tools}, use.max_steps, use.max_tokens
-        )
-    return toolsets
+        by_name = {tool.name: tool for tool in tools}
+        owner.toolset = ToolSet(by_name, use.max_steps, use.max_tokens)
 
 
 def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
