@@ -17,7 +17,7 @@ from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.time_limits import CallLimits, fresh_context
 from jurygraph.graphs.user_calls import UserCalls
-from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.messages import Problem, did_you_mean
 from jurygraph.models.request import Fault, StoredLookup, ToolResult
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.safety.redaction import Redactor
@@ -116,7 +116,7 @@ class Toolbox:
     def to_result(self, call: ToolCall, stored: StoredLookup, number: int) -> ToolResult:
         """Return the result of a call as it may be quoted; a call without a result gives nothing to quote."""
         tool = self.tools.get(call.name)
-        arguments = None if tool is None else validate(tool.Arguments, call.arguments)
+        arguments = None if tool is None else tool.read_arguments(call.arguments)
         if tool is None or isinstance(arguments, Problem) or not stored.lookup.has_result:
             return ToolResult(number, "", None)
         return ToolResult(number, tool.quotable(stored.result), tool.response_of(arguments))
@@ -153,7 +153,7 @@ class Toolbox:
             return "unknown-tool", f"there is no tool of this name; {hint}"
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"
-        arguments = validate(tool.Arguments, call.arguments)
+        arguments = tool.read_arguments(call.arguments)
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"

@@ -47,12 +47,11 @@ def load_toolsets(
             )
         with located_errors(f"{key}[{index}]."):
             tools = load_tools(use.tools)
-        by_name = {tool.name: tool for tool in tools}
-        owner.toolset = ToolSet(by_name, use.max_steps, use.max_tokens)
+        owner.toolset = ToolSet(tools, use.max_steps, use.max_tokens)
 
 
-def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
-    """Return the tools of an evaluator, in their order. Raises ConfigError with the index of a faulty one."""
+def load_tools(uses: Iterable[ToolUse]) -> dict[str, Tool]:
+    """Return the tools of an evaluator by name, in their order. Raises ConfigError with the index of a faulty one."""
     tools: dict[str, Tool] = {}
     for index, use in enumerate(uses):
         with located_errors(f"tools[{index}]: "):
@@ -62,7 +61,7 @@ def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
                 f"tools[{index}]: {tool.name!r} is listed twice; give one of them a `name` of its own"
             )
         tools[tool.name] = tool
-    return tuple(tools.values())
+    return tools
 
 
 def load_tool(use: ToolUse) -> Tool:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from jurygraph.agents.roles import Configurable
 from jurygraph.display import Displayed
 from jurygraph.errors import ToolError as ToolError
+from jurygraph.messages import validate
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.tools.result import mask_own_words
@@ -99,6 +100,10 @@ class Tool(Configurable, ABC):
         for field in schema.get("properties", {}).values():
             field.pop("title", None)
         return schema
+
+    def read_arguments(self, arguments: Any) -> Any:
+        """Return the arguments of a call as `run` gets them, or the `Problem` of those that are not of its schema."""
+        return validate(self.Arguments, arguments)
 
     @property
     def spec(self) -> ToolSpec:
