@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.agents.registry import load_evaluator
+from jurygraph.agents.registry import load_evaluator, load_named
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
@@ -51,17 +51,9 @@ class RunCheck(Tool):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._checks: dict[str, Evaluator] = {}
+        where = f"{self.name}: params.checks"
+        self._checks: dict[str, Evaluator] = load_named(where, _load_check, self.settings.checks)
         self._opened: set[str] = set()
-        for index, use in enumerate(self.settings.checks):
-            try:
-                check = _load_check(use)
-            except ConfigError as error:
-                raise ConfigError(f"{self.name}: params.checks[{index}]: {error}") from error
-            if check.name in self._checks:
-                problem = f"{check.name!r} is listed twice; give one of them another `name`"
-                raise ConfigError(f"{self.name}: params.checks[{index}]: {problem}")
-            self._checks[check.name] = check
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"
         self.description = (

@@ -165,10 +165,13 @@ class TextDocument:
             "[its first lines:]",
         ]
         first = min(_OUTLINE_LINES, lines)
-        rows += self._rows(self._head(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
+        rows += self._rows(self._clip(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
         rows.append("[its last lines:]")
         last = max(1, lines - _OUTLINE_LINES + 1)
-        rows += self._rows(self._tail(line) for line in range(last, lines + 1))
+        rows += self._rows(
+            self._clip(line, _OUTLINE_WIDTH, self._bounds(line)[1] - _OUTLINE_WIDTH)
+            for line in range(last, lines + 1)
+        )
         return "\n".join(rows)
 
     def row(self, span: LineSpan) -> str:
@@ -215,25 +218,21 @@ class TextDocument:
         shown_lines = {span.line for span in spans}
         nearby = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
         around = [
-            self._head(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
+            self._clip(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
         ]
         return sorted([*spans, *around])
 
     def _span_around(self, position: int) -> LineSpan:
         line = self._line_at(position)
         start, end = self._bounds(line)
-        if end - start > _MATCH_WIDTH:
-            start = max(start, position - _MATCH_LEAD)
-            end = min(end, start + _MATCH_WIDTH)
-        return LineSpan(start, end, line)
+        is_long = end - start > _MATCH_WIDTH
+        return self._clip(line, _MATCH_WIDTH, position - _MATCH_LEAD if is_long else start)
 
-    def _head(self, line: int, width: int) -> LineSpan:
+    def _clip(self, line: int, width: int, begin: int = 0) -> LineSpan:
+        """Return so many characters of a line, from its beginning or an index in the text on."""
         start, end = self._bounds(line)
+        start = max(start, begin)
         return LineSpan(start, min(end, start + width), line)
-
-    def _tail(self, line: int) -> LineSpan:
-        start, end = self._bounds(line)
-        return LineSpan(max(start, end - _OUTLINE_WIDTH), end, line)
 
     def _bounds(self, line: int) -> tuple[int, int]:
         """Return the start of a line and its end, without the line break."""

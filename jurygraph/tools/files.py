@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
@@ -12,7 +12,7 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
-from jurygraph.tools.result import MASK
+from jurygraph.tools.result import MASK, rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
 
@@ -172,10 +172,7 @@ def _matches(path: str, pattern: str | None) -> bool:
 
 def _first_rows(heading: str, rows: Sequence[str], total: int) -> str:
     """Return a heading, the first rows that have 7,000 characters in all, and how many of the total are missing."""
-    lengths = accumulate(map(len, rows))
-    shown = [
-        row for row, length in zip(rows, lengths, strict=True) if length <= MAX_LIST_CHARACTERS
-    ]
+    shown = rows_that_fit(rows, MAX_LIST_CHARACTERS)
     if len(shown) < total:
         shown.append(f"[{total - len(shown):,} more: name a folder or a pattern]")
     return "\n".join([heading, *shown])

@@ -10,6 +10,7 @@ from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
     add_settings_to_version,
     find_code,
+    load_named,
     located_errors,
     make_instance,
 )
@@ -52,16 +53,7 @@ def load_toolsets(
 
 def load_tools(uses: Iterable[ToolUse]) -> dict[str, Tool]:
     """Return the tools of an evaluator by name, in their order. Raises ConfigError with the index of a faulty one."""
-    tools: dict[str, Tool] = {}
-    for index, use in enumerate(uses):
-        with located_errors(f"tools[{index}]: "):
-            tool = load_tool(use)
-        if tool.name in tools:
-            raise ConfigError(
-                f"tools[{index}]: {tool.name!r} is listed twice; give one of them a `name` of its own"
-            )
-        tools[tool.name] = tool
-    return tools
+    return load_named("tools", load_tool, uses)
 
 
 def load_tool(use: ToolUse) -> Tool:

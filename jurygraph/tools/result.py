@@ -3,6 +3,8 @@
 import inspect
 import json
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -11,6 +13,12 @@ from pydantic_core import to_jsonable_python
 def to_json(value: Any) -> str:
     """Return compact JSON with sorted keys, whose words stand as they are."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
+    """Return the first rows that have at most so many characters in all."""
+    lengths = accumulate(map(len, rows))
+    return [row for row, length in zip(rows, lengths, strict=True) if length <= most]
 
 
 _ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")

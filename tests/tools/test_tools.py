@@ -56,7 +56,6 @@ def test_rows_are_looked_up(arguments: dict[str, Any], rows: list[str]) -> None:
         (FACTS, {"table": "prices", "first_row": 4}, "last matching row is number 3"),
         ({"tables": {"a": {"key": ["k"], "file": "gone.csv"}}}, {"table": "a"}, "gone.csv"),
         ({"tables": {"a": {"key": ["k"], "tool": "web"}}}, {"table": "a"}, "another tool"),
-        ({"tables": {"a": {"rows": []}}}, {"table": "a"}, "facts.tables.a: "),
     ],
 )
 def test_what_cannot_be_looked_up_is_named(
