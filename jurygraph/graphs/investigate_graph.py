@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
-from jurygraph.models.judge_client import Investigated, JudgeClient, with_instructions
+from jurygraph.models.judge_client import Investigated, JudgeClient, add_to_user, with_instructions
 from jurygraph.models.request import (
     AnsweredCall,
     Investigation,
@@ -112,7 +112,7 @@ class ToolInvestigator(Toolbox):
             responses=len(self.responses),
         )
         fields: dict[str, Any] = {
-            "messages": _add_to_user(request.messages, guidance.messages[0].content.strip()),
+            "messages": add_to_user(request.messages, guidance.messages[0].content.strip()),
             "investigation": Investigation(
                 tools=specs,
                 native=native,
@@ -124,14 +124,6 @@ class ToolInvestigator(Toolbox):
         if request.answer is not None and not native:
             fields["answer"] = {"anyOf": [_calls_schema(specs), request.answer]}
         return request.model_copy(update=fields)
-
-
-def _add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
-    """Return messages that end with this content of a user; many chat templates refuse two of a role in a row."""
-    *earlier, last = messages
-    if last.role != "user":
-        return (*messages, Message(role="user", content=content))
-    return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
 def _in_json(spec: ToolSpec) -> str:
@@ -354,7 +346,7 @@ async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
-    messages = _add_to_user(request.messages, message.content.strip())
+    messages = add_to_user(request.messages, message.content.strip())
     return {"request": request.model_copy(update={"messages": messages})}
 
 

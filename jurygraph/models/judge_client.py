@@ -249,12 +249,16 @@ def with_instructions(request: Request) -> Request:
         f"Answer with JSON alone: {_JSON_ALONE}. It is one value of this JSON Schema, its fields in this order:\n"
         f"{schema}"
     )
-    *earlier, last = request.messages
-    if last.role == "user":
-        ending = [Message(role="user", content=f"{last.content}\n\n{instruction}")]
-    else:
-        ending = [last, Message(role="user", content=instruction)]
-    return request.model_copy(update={"messages": (*earlier, *ending), "form": "instructed"})
+    messages = add_to_user(request.messages, instruction)
+    return request.model_copy(update={"messages": messages, "form": "instructed"})
+
+
+def add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
+    """Return messages that end with this content of a user: at the end of the last message, if that is a user's."""
+    *earlier, last = messages
+    if last.role != "user":
+        return (*messages, Message(role="user", content=content))
+    return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
 def join_system_message(request: Request) -> Request:

@@ -26,7 +26,7 @@ from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_r
 from jurygraph.runs.run import WAS_ERASED, ScoredResponse, is_reusable, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Task, Trace
+from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.schema.verdict import VerdictKey
 
 _KEPT_PLANS = 1024
@@ -260,12 +260,10 @@ def _is_transient(result: Any) -> bool:
     return result.failure is not None and result.failure.is_transient
 
 
-def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
+def _reusable_results(traces: Sequence[Trace]) -> ReusedResults:
     """Return the results of a group that are not requested again: those that infrastructure did not prevent."""
     verdicts: dict[VerdictKey, RecordedVerdict] = {}
     material: dict[tuple[str, str], Material] = {}
-    calls: dict[str, Call] = {}
-    lookups: dict[str, Lookup] = {}
     for trace in traces:
         for verdict in trace.verdicts:
             if is_reusable(verdict):
@@ -273,11 +271,7 @@ def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
         for item in trace.material:
             if item.status == "ok":
                 material[item.name, item.response] = item
-        for call in trace.calls:
-            calls[call.id] = call
-        for lookup in trace.lookups:
-            lookups[lookup.id] = lookup
-    return ReusedResults(verdicts, material, calls, lookups)
+    return ReusedResults(verdicts, material).with_calls_of(traces)
 
 
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:

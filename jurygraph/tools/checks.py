@@ -1,7 +1,7 @@
 """`run_check`: an evaluator by code as a tool. It sees the task without reference and metadata, and one response."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -61,7 +61,7 @@ class RunCheck(Tool):
         )
         self.timeout = 60.0
 
-    def run(self, inputs: ToolInput, arguments: CheckArguments) -> Any:
+    def run(self, inputs: ToolInput, arguments: CheckArguments) -> Awaitable[str]:
         check = self._checks.get(arguments.check)
         if check is None:
             raise ToolError(f"there is no such check; there are {', '.join(self._checks)}")
@@ -74,8 +74,6 @@ class RunCheck(Tool):
         answers = [
             check.answer(_question_input(question, view, response)) for question in questions
         ]
-        if any(map(inspect.isawaitable, answers)):
-            return _await_answers(questions, answers)
         return _describe_answers(questions, answers)
 
     def close(self) -> None:
@@ -114,16 +112,10 @@ def _question_input(question: Question, view: TaskView, response: Response) -> E
     return EvaluatorInput(question, view, (seen,), ({},))
 
 
-async def _await_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
-    results = []
-    for answer in answers:
-        results.append(await answer if inspect.isawaitable(answer) else answer)
-    return _describe_answers(questions, results)
-
-
-def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
+async def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
     rows = []
-    for question, answer in zip(questions, answers, strict=True):
+    for question, given in zip(questions, answers, strict=True):
+        answer = await given if inspect.isawaitable(given) else given
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
         met = verdict.counts_as_met if verdict.status == "ok" else None
         row = {

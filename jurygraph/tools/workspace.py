@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -267,21 +267,18 @@ def _name_broken_archive() -> Iterator[None]:
 @contextmanager
 def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
     """Open a folder below the root, which alone may be a link. Raises ToolError if there is none."""
-    try:
-        descriptor = os.open(root, _OPEN_FOLDER)
-    except (OSError, ValueError) as error:  # the latter for a NUL
-        raise ToolError(_NO_FOLDER) from error
-    try:
-        for step in steps:
+    flags = _OPEN_FOLDER
+    descriptor = None
+    with ExitStack() as folders:
+        for step in (str(root), *steps):
             try:
-                inner = os.open(step, _OPEN_FOLDER | _NO_LINK, dir_fd=descriptor)
-            except OSError as error:
+                descriptor = os.open(step, flags, dir_fd=descriptor)
+            except (OSError, ValueError) as error:  # the latter for a NUL
                 raise ToolError(_NO_FOLDER) from error
-            os.close(descriptor)
-            descriptor = inner
+            folders.callback(os.close, descriptor)
+            flags |= _NO_LINK
+        assert descriptor is not None, "the root is always opened"
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read_file_in(folder: int, name: str) -> FileContent:

@@ -13,9 +13,7 @@ from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_change
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
-    Call,
     FrozenModel,
-    Lookup,
     Material,
     Plan,
     RecordedVerdict,
@@ -87,8 +85,6 @@ class ReusedRun:
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         verdicts: dict[VerdictKey, RecordedVerdict] = {}
         material: dict[tuple[str, str], Material] = {}
-        calls: dict[str, Call] = {}
-        lookups: dict[str, Lookup] = {}
         read_again = self._evaluators_to_read_again(scored)
         for item in scored:
             for verdict in item.trace.verdicts:
@@ -110,11 +106,7 @@ class ReusedRun:
                     and old_digests.material[name] == new_digests.material.get(name)
                 ):
                     material[name, result.response] = result
-            for call in item.trace.calls:
-                calls[call.id] = call
-            for lookup in item.trace.lookups:
-                lookups[lookup.id] = lookup
-        return ReusedResults(verdicts, material, calls, lookups)
+        return ReusedResults(verdicts, material).with_calls_of(item.trace for item in scored)
 
     def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
         """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.
