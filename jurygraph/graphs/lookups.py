@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
@@ -105,11 +104,9 @@ class Toolbox:
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Workspace | None, ...]:
-        root = self.context.config.workspaces
+        folder = self.context.config.workspaces
         return tuple(
-            None
-            if response.workspace is None
-            else open_workspace(None if root is None else Path(root), response.workspace)
+            None if response.workspace is None else open_workspace(folder, response.workspace)
             for response in self.responses
         )
 

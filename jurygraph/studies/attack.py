@@ -321,7 +321,7 @@ def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
-def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
+def _attack_through(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     """Return a tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
     def run(inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
@@ -336,12 +336,11 @@ def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
 
 def _attack_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
     """Let the tools of a jury return the attacks through lookups."""
-    texts: dict[str, str] = {}
+    texts: dict[str, str | None] = {}
     for group in groups:
-        for attack, response in zip(group.attacks, group.responses, strict=True):
-            text = None if attack is None else attack_text(attack, group.task)
-            if attack is not None and attack.suite == "lookup" and text is not None:
-                texts[response.id] = text
+        attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
+        if attack is not None and attack.suite == "lookup":
+            texts[group.responses[0].id] = attack_text(attack, group.task)
     for evaluator in jury.evaluators.values():
         if evaluator.toolset is None:
             continue

@@ -7,7 +7,6 @@ pieces, whose rows have the offset of their first character, too: `12+1000| `. R
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from jurygraph.errors import ToolError
@@ -65,8 +64,7 @@ class TextDocument:
         """Return a text as a document; that of a conversation has its messages as parts."""
         parts = []
         if isinstance(text, RenderedText) and text.has_headers:
-            blocks = zip(text.turns, text.blocks(), strict=True)
-            for turn, (header, _) in blocks:
+            for turn, (header, _) in zip(text.turns, text.blocks(), strict=True):
                 header = header.lstrip("\n")
                 parts.append(TextPart(turn.start - len(header), header.rstrip(":→ \n")))
         return cls(text, parts)
@@ -74,15 +72,12 @@ class TextDocument:
     @classmethod
     def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
         """Return texts as one document, each below a line with its name."""
-        pieces: list[str] = []
+        text = ""
         parts = []
-        length = 0
-        for name, text in passages:
-            parts.append(TextPart(length, name))
-            piece = f"{name}:\n{text}\n"
-            pieces.append(piece)
-            length += len(piece)
-        return cls("".join(pieces).removesuffix("\n"), parts)
+        for name, passage in passages:
+            parts.append(TextPart(len(text), name))
+            text += f"{name}:\n{passage}\n"
+        return cls(text.removesuffix("\n"), parts)
 
     @property
     def number_of_lines(self) -> int:
@@ -124,7 +119,7 @@ class TextDocument:
         if not found.spans:
             raise ToolError(f"the last match is number {total}; ask for one before")
         last = first_match + len(found.spans) - 1
-        numbers = ", ".join(str(line) for line in sorted({span.line for span in found.spans}))
+        numbers = ", ".join(dict.fromkeys(str(span.line) for span in found.spans))
         rows = [
             f"[matches {first_match} to {last} of {total:,}, in line {numbers}]",
             *self._rows(self._with_surroundings(found.spans)),
@@ -209,9 +204,8 @@ class TextDocument:
                 start += from_character
             if start > end:
                 raise ToolError(f"line {line} ends at character {end - start + from_character}")
-            cuts = [*range(start, end, _PIECE_CHARACTERS), end] if start < end else [start, end]
-            for piece_start, piece_end in pairwise(cuts):
-                yield LineSpan(piece_start, piece_end, line)
+            for piece in range(start, max(end, start + 1), _PIECE_CHARACTERS):
+                yield LineSpan(piece, min(end, piece + _PIECE_CHARACTERS), line)
 
     def _with_surroundings(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
         """Return the spans with the lines before and after; a line that has a match is shown once, as its match."""

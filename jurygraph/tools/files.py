@@ -14,7 +14,7 @@ from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
 from jurygraph.tools.result import MASK, rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
-from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
+from jurygraph.tools.workspace import MAX_FILE, FileContent, Workspace, WorkspaceEntry
 
 MAX_LISTED = 200
 MAX_LIST_CHARACTERS = 7_000
@@ -60,7 +60,7 @@ class ListFiles(RowTool):
         return MASK * len(result)  # a name says nothing of what is in the file
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
-        scan = Scan(_workspace_of(inputs, arguments), arguments.folder)
+        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
         pattern = arguments.pattern
         sizes = {entry.path: entry.size for entry in scan if _matches(entry.path, pattern)}
         rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_order)]
@@ -100,7 +100,7 @@ class Grep(RowTool):
     Arguments = GrepArguments
 
     def run(self, inputs: ToolInput, arguments: GrepArguments) -> str:
-        scan = Scan(_workspace_of(inputs, arguments), arguments.folder)
+        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
         found: dict[str, FileMatches] = {}
         searched = unread = searched_bytes = 0
         for entry in scan:

@@ -11,15 +11,12 @@ import gzip
 import os
 import re
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple
 
@@ -76,13 +73,10 @@ WorkspaceEntries = Generator[WorkspaceEntry, None, None]
 
 
 class Scan:
-    """The files below a folder of a workspace; afterwards it says what was left out.
+    """The files among the entries of a workspace; afterwards it says what was left out."""
 
-    The content of a file is read before the next one. Raises ToolError if there is no such folder.
-    """
-
-    def __init__(self, workspace: "Workspace", folder: str) -> None:
-        self._entries = workspace.entries(split_path(folder))
+    def __init__(self, entries: WorkspaceEntries) -> None:
+        self._entries = entries
         self._left_out = 0
         self._is_cut = False
 
@@ -100,10 +94,12 @@ class Scan:
     @property
     def note(self) -> str:
         """Return what is to be said of files that were not visited; empty if all were."""
-        left_out = f"; {self._left_out:,} links, special files or unsafe names left out"
-        return (left_out if self._left_out else "") + (
-            "; not all were visited" if self._is_cut else ""
-        )
+        note = ""
+        if self._left_out:
+            note += f"; {self._left_out:,} links, special files or unsafe names left out"
+        if self._is_cut:
+            note += "; not all were visited"
+        return note
 
 
 def split_path(path: str) -> PathSteps:
@@ -136,6 +132,10 @@ class Workspace(Displayed, ABC):
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("name", "/".join(self.steps))]
 
+    def scan(self, folder: str) -> Scan:
+        """Return the files below a folder; each is read before the next. Raises ToolError if there is none."""
+        return Scan(self.entries(split_path(folder)))
+
     @abstractmethod
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         """Yield what lies below a folder; the content of an entry is read before the next one."""
@@ -144,10 +144,9 @@ class Workspace(Displayed, ABC):
         """Return the first 16 MiB of a file. Raises ToolError if there is none, or it is no plain file."""
         steps = split_path(path)
         content = None
-        with closing(self.entries(steps[:-1])) as entries:
-            for entry in islice(entries, MAX_ENTRIES):
-                if entry.kind == "file" and entry.path == "/".join(steps):
-                    content = entry.read()  # of an archive's members with one name the last counts
+        for entry in Scan(self.entries(steps[:-1])):
+            if entry.path == "/".join(steps):
+                content = entry.read()  # of an archive's members with one name the last counts
         if content is None:
             raise ToolError(_NO_FILE)
         return content
@@ -209,26 +208,26 @@ class ArchiveWorkspace(Workspace):
             raise ToolError(_NO_FOLDER)
 
 
-def open_workspace(root: Path | None, name: str) -> Workspace:
-    """Return the workspace with this name below `root`; without a root it is a path of its own.
+def open_workspace(folder: str | None, name: str) -> Workspace:
+    """Return the workspace with this name below a folder; without one it is a path of its own.
 
-    Raises InputError that names the field if there is none, or the name leads out of the root.
+    Raises InputError that names the field if there is none, or the name leads out of the folder.
     """
     where = f"workspace: {shorten(name)!r}"
     right = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
     if os.open not in os.supports_dir_fd:
         raise InputError(f"{where} cannot be read safely on this system; leave it out")
+    path = Path(name)
+    root = path.parent if folder is None else Path(folder)
     relative = name
-    if root is None:
-        path = Path(name)
-        root = path.parent
+    if folder is None:
         relative = ".." if ".." in path.parts else path.name
     steps = _safe_steps(relative)
     if not steps:
         raise InputError(f"{where} is no path below {root}; {right} in it, without `..` and links")
     try:
-        with _open_folder(root, steps[:-1]) as folder:
-            status = _status_in(folder, steps[-1])
+        with _open_folder(root, steps[:-1]) as outer:
+            status = _status_in(outer, steps[-1])
     except ToolError:
         status = None
     if status is None:
@@ -242,25 +241,16 @@ def open_workspace(root: Path | None, name: str) -> Workspace:
 
 _NO_FOLDER = "there is no such folder, or it is a link; list_files shows what is there"
 _NO_FILE = "there is no such file, or it is a link or no plain file; list_files shows what is there"
-_BROKEN = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    LookupError,
-    RuntimeError,
-    ValueError,
-)
-"""What Python's readers of archives raise for broken ones, those with a password or nested too deeply included."""
 
 
 @contextmanager
 def _name_broken_archive() -> Iterator[None]:
     try:
         yield
-    except _BROKEN as error:
+    except ToolError:
+        raise
+    # Python's readers of archives raise many kinds of errors for broken ones, and for those with a password.
+    except Exception as error:
         raise ToolError("the archive of these files is broken, so they cannot be read") from error
 
 

@@ -199,7 +199,7 @@ def test_no_result_has_what_a_judge_may_not_see(tmp_path: Path) -> None:
         labels={"gold": hidden["labels"]},
         metadata={"note": hidden["metadata"]},
     )
-    inputs = ToolInput(task, (response.strip_metadata(),), (open_workspace(tmp_path, "ws"),))
+    inputs = ToolInput(task, (response.strip_metadata(),), (open_workspace(str(tmp_path), "ws"),))
     sought = [*hidden.values(), "canary-"]
     calls: list[tuple[Tool | str, dict[str, Any]]] = []
     for words in sought:
