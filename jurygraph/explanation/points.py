@@ -21,7 +21,6 @@ from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 _LEAST_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
-_MAX_LOOKUPS = 8
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
 _OPPOSITE = {"<": "≥", ">": "≤"}
@@ -425,13 +424,11 @@ def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
             labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
     for names, subjects in labels.items():
         steps: list[str] = []
-        for name in names[:_MAX_LOOKUPS]:
+        for name in names:
             lookup = by_id[name]
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
-        more = len(names) - len(steps)
-        rest = f", and {more} more" if more else ""
-        yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}{rest}."
+        yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
     idle = dict.fromkeys(
         verdict.label
         for verdict in explained.verdicts

@@ -245,8 +245,9 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
         "steps_left": 0 if outcomes == {"repeated"} else request.investigation.steps_left - 1,
         "tokens_left": max(0, tokens_left),
     }
+    replied = _reply_messages(answered.reply, state["calls"], shown, request.investigation.native)
     fields = {
-        "messages": (*request.messages, *_reply_messages(request, answered.reply, state, shown)),
+        "messages": (*request.messages, *replied),
         "marks": tuple(marks),
         "investigation": request.investigation.model_copy(update=limits),
     }
@@ -318,18 +319,17 @@ def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> Re
 
 
 def _reply_messages(
-    request: Request, reply: Reply, state: InvestigateState, shown: Sequence[str]
+    reply: Reply, calls: Sequence[ToolCall], shown: Sequence[str], native: bool
 ) -> tuple[Message, ...]:
     """Return the messages of a reply that calls tools and of their results."""
-    assert request.investigation is not None
-    if not request.investigation.native:
+    if not native:
         results = "\n\n".join(shown)
         return (
             Message(role="assistant", content=reply.text),
             Message(role="user", content=results),
         )
-    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(state["calls"]))
-    results_by_call = zip(state["calls"], shown, strict=True)
+    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
+    results_by_call = zip(calls, shown, strict=True)
     answers = [
         Message(role="tool", content=text, tool_call_id=call.id) for call, text in results_by_call
     ]

@@ -464,13 +464,14 @@ class Reply(FrozenModel):
     tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
 
 
-def read_tool_calls(value: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of tools in a message of a reply, in OpenAI's form; one that is malformed is left out.
+def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a message of a reply, in OpenAI's form, if the request offers any.
 
-    A call without an id gets one that every provider accepts.
+    A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
     calls: list[ToolCall] = []
-    for number, entry in enumerate(value if isinstance(value, list) else ()):
+    listed = message.get("tool_calls") if request is not None and request.offers_tools else None
+    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             continue

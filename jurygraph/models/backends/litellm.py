@@ -463,7 +463,7 @@ def _reply(request: Request, answer: Any, sent: Any) -> Reply:
     # the latter from litellm 1.108 on
     refusal = special.get("refusal") or getattr(choice.message, "refusal", None)
     message = choice.message.model_dump()
-    tool_calls = read_tool_calls(message.get("tool_calls")) if request.offers_tools else ()
+    tool_calls = read_tool_calls(message, request)
     other_field = None if text.strip() or tool_calls else find_other_field(message)
     return Reply(
         text=text,
