@@ -24,7 +24,7 @@ from jurygraph.schema import Response, TaskView, ToolCall, digest_of
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import ResponseGate
-from jurygraph.tools.reading import outline
+from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
@@ -81,7 +81,8 @@ class Toolbox:
             return {}
         texts = [response.text for response in self.responses]
         texts += [passage.text for passage in self.task.context or ()]
-        return {text: outline(text) for text in texts if len(text) > MAX_SHOWN}
+        long_texts = [text for text in texts if len(text) > MAX_SHOWN]
+        return {text: TextDocument.of_text(text).outline() for text in long_texts}
 
     @property
     def sources(self) -> str:

@@ -151,7 +151,10 @@ class TextDocument:
         return LineMatches(spans, total)
 
     def outline(self) -> str:
-        """Return what is shown of a long text in its place, in under 2,000 characters."""
+        """Return what a prompt shows in the place of a long text, in under 2,000 characters.
+
+        Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
+        """
         lines = self.number_of_lines
         rows = [
             f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "

@@ -95,11 +95,3 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
     if name not in texts:
         raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
     return TextDocument.of_text(texts[name])
-
-
-def outline(text: str) -> str:
-    """Return what a prompt shows in the place of a long text, in under 2,000 characters.
-
-    Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
-    """
-    return TextDocument.of_text(text).outline()
