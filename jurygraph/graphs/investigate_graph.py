@@ -24,6 +24,7 @@ from jurygraph.models.judge_client import Investigated, JudgeClient, add_to_user
 from jurygraph.models.request import (
     AnsweredCall,
     Investigation,
+    PlannedLookup,
     Reply,
     Request,
     StoredLookup,
@@ -266,7 +267,6 @@ async def _make_call(
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
     key = digest_of([caller, index, call.name, version, arguments])
-
     planned = Lookup(
         id=key,
         call=caller,
@@ -295,7 +295,7 @@ async def _make_call(
         }
         return StoredLookup(planned.model_copy(update=fields), words, outcome.text)
 
-    return await context.client.look_up(StoredLookup(planned, words, ""), make)
+    return await context.client.look_up(PlannedLookup(planned, words, make))
 
 
 def _words_of(call: ToolCall) -> str:

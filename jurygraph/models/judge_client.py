@@ -32,6 +32,7 @@ from jurygraph.models.request import (
     CallLog,
     CallSink,
     Fault,
+    PlannedLookup,
     Reply,
     Request,
     StoredLookup,
@@ -868,14 +869,9 @@ class JudgeClient:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered, None)
 
-    async def look_up(
-        self, planned: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
-    ) -> StoredLookup:
-        """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed.
-
-        `planned` is the call without its result.
-        """
-        stored = await self._gateway.look_up(planned, make, self._sink)
+    async def look_up(self, planned: PlannedLookup) -> StoredLookup:
+        """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
+        stored = await self._gateway.look_up(planned, self._sink)
         self.lookups[planned.lookup.id] = stored.lookup
         for log in self._open_logs:
             log.add_lookup(stored.lookup)

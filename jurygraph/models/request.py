@@ -33,7 +33,15 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -620,6 +628,14 @@ class StoredLookup(NamedTuple):
     lookup: Lookup
     arguments: str
     result: str
+
+
+class PlannedLookup(NamedTuple):
+    """A call of a tool that a reply asks for: its record before it has a result, its arguments, and what makes it."""
+
+    lookup: Lookup
+    arguments: str
+    make: Callable[[], Awaitable[StoredLookup]]
 
 
 class CachedReply(NamedTuple):

@@ -7,7 +7,7 @@ depend on it are computed from that.
 
 import asyncio
 from collections import ChainMap, Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from hashlib import sha256
 from itertools import chain
@@ -24,7 +24,7 @@ from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
-from jurygraph.models.request import Fault, Reply, Request, StoredLookup
+from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
@@ -158,18 +158,13 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
-    async def check_lookup(
-        self,
-        stored: StoredLookup,
-        planned: StoredLookup,
-        make: Callable[[], Awaitable[StoredLookup]],
-    ) -> None:
+    async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
         lookup = stored.lookup
         if problem := find_forgery(stored, planned):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
-        now = await make()
+        now = await planned.make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
             self.changed[lookup.id] = now
 
@@ -178,7 +173,7 @@ _PLANNED = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_forgery(stored: StoredLookup, planned: StoredLookup) -> str | None:
+def find_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED:
         if getattr(stored.lookup, name) != getattr(planned.lookup, name):
