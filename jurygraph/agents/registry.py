@@ -50,6 +50,7 @@ _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").re
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
 BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
 BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
+BUILTIN_TOOLS: Mapping[str, str] = _BUILTINS["tools"]
 ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
+    BUILTIN_TOOLS,
     add_settings_to_version,
     find_code,
     load_named,
@@ -21,16 +22,6 @@ from jurygraph.schema.lookup import ToolName
 from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
 from jurygraph.tools.tool import Tool, ToolSet
 
-BUILTIN_TOOLS: Mapping[str, str] = {
-    "search": "jurygraph.tools.reading:Search",
-    "read": "jurygraph.tools.reading:Read",
-    "look_up": "jurygraph.tools.tables:LookUp",
-    "calculate": "jurygraph.tools.calculator:Calculate",
-    "list_files": "jurygraph.tools.files:ListFiles",
-    "read_file": "jurygraph.tools.files:ReadFile",
-    "grep": "jurygraph.tools.files:Grep",
-    "run_check": "jurygraph.tools.checks:RunCheck",
-}
 _NAME: TypeAdapter[str] = TypeAdapter(ToolName)
 
 

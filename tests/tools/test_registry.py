@@ -10,11 +10,12 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from jurygraph.agents.registry import BUILTIN_TOOLS
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem
 from jurygraph.schema import Config, ToolUse
 from jurygraph.sources.user_modules import FolderModules, importing_from
-from jurygraph.tools.registry import BUILTIN_TOOLS, load_tool, load_tools
+from jurygraph.tools.registry import load_tool, load_tools
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 from tests.rows import all_rows
 from tests.tools.inputs import call_tool, tool_input

@@ -8,10 +8,11 @@ import pytest
 
 import jurygraph as jg
 import jurygraph.testing
+from jurygraph.agents.registry import BUILTIN_TOOLS
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Response, TaskView, ToolUse
 from jurygraph.tools.reading import Read
-from jurygraph.tools.registry import BUILTIN_TOOLS, load_tool, load_tools
+from jurygraph.tools.registry import load_tool, load_tools
 from jurygraph.tools.tool import Tool, ToolError, ToolInput
 from jurygraph.tools.workspace import open_workspace
 from tests.rows import all_rows
