@@ -116,9 +116,9 @@ class ReusedResults:
         """Return these results with the calls, of a model or of a tool, that were made for them."""
         calls: dict[str, Call] = {}
         lookups: dict[str, Lookup] = {}
-        for trace in traces:
-            calls |= {call.id: call for call in trace.calls}
-            lookups |= {lookup.id: lookup for lookup in trace.lookups}
+        for scored in traces:
+            calls |= {call.id: call for call in scored.calls}
+            lookups |= {lookup.id: lookup for lookup in scored.lookups}
         return replace(self, calls=calls, lookups=lookups)
 
 
