@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
+from jurygraph.decision.decide import GroupVerdicts, decide_groups
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.calls import (
     GroupUserCalls,
@@ -210,12 +210,12 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
         entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
     inputs = [_decision_input(entry) for entry in decided]
     combiners = complete[0].context.combiners
-    rewards = compute_rewards_of_each(inputs, combiners, RewardRow.to_reward)
-    for entry, group_rewards in zip(decided, rewards, strict=True):
-        if isinstance(group_rewards, Exception):
-            entry.error = group_rewards
+    rewards = decide_groups(inputs, combiners)
+    for entry, rows in zip(decided, rewards, strict=True):
+        if isinstance(rows, Exception):
+            entry.error = rows
             continue
-        findings = GroupFindings(entry.verdicts, entry.material, group_rewards)
+        findings = GroupFindings(entry.verdicts, entry.material, rows)
         groups.let_out(
             entry, catch_errors(partial(build_traces, entry.group, findings, entry.context))
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from jurygraph.decision.decide import RewardRow
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.schema import (
@@ -12,7 +13,6 @@ from jurygraph.schema import (
     Material,
     RecordedVerdict,
     Response,
-    Reward,
     Trace,
     digest_of,
 )
@@ -20,11 +20,11 @@ from jurygraph.schema.trace import group_statistics, group_verdicts_by_response,
 
 
 class GroupFindings(NamedTuple):
-    """The findings about a group: verdicts and material in any order, and the rewards in canonical order."""
+    """The findings about a group: verdicts and material in any order, and rewards in the order of its responses."""
 
     verdicts: Sequence[RecordedVerdict]
     material: Sequence[Material]
-    rewards: Sequence[Reward]
+    rewards: Sequence[RewardRow]
 
 
 def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
@@ -45,7 +45,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = dict(zip(ids, findings.rewards, strict=True))
+    row_of = dict(zip(ids, findings.rewards, strict=True))
     digest = group_digest(group.responses)
     traces = []
     for response in group.submitted:
@@ -64,7 +64,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
             group=digest,
             labels=response.labels,
             plan_digest=plan.digest,
-            reward=reward_of[response.id],
+            reward=row_of[response.id].to_reward(plan.decision),
             verdicts=verdicts,
             calls=referenced,
             lookups=tuple(lookups[name] for name in sorted(names)),
