@@ -30,9 +30,9 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
-    EXCLUDED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
+    JUDGED_NOT_APPLICABLE,
     NO_MODEL,
     NO_VARIANTS,
     NOT_APPLICABLE,
@@ -513,7 +513,9 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
     unjudged = table.with_outcome(
-        table.columns, FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
+        table.columns,
+        FAILED_BY_INFRASTRUCTURE,
+        kept=(NOT_APPLICABLE, NO_VARIANTS, JUDGED_NOT_APPLICABLE),
     )
     result = _aggregate(group.decision, unjudged, combiners)
     return result.low, result.high

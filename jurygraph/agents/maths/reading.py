@@ -349,7 +349,7 @@ def _is_adjective(word: str) -> bool:
 
 
 def _read_expression(text: str) -> Reading | None:
-    bare = _FUNCTIONS.sub(_write_function, text).strip()
+    bare = _FUNCTIONS.sub(_to_latex_command, text).strip()
     bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
     bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
     if not _EXPRESSION.fullmatch(bare) or _REFUSED.search(bare):
@@ -357,7 +357,7 @@ def _read_expression(text: str) -> Reading | None:
     return Reading(bare)
 
 
-def _write_function(word: re.Match[str]) -> str:
+def _to_latex_command(word: re.Match[str]) -> str:
     name = word[1]
     if name in ("infinity", "inf", "oo"):
         name = "infty"

@@ -41,7 +41,7 @@ RATINGS = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
 RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
-NAMED_COLUMNS = (*EXPORT_READERS, RATINGS)
+FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
@@ -141,8 +141,8 @@ def import_(
         "--ratings": (ratings, (RATINGS,)),
         "--column": (column, (RATINGS,)),
         "--rater-columns": (raters, ("wide",)),
-        "--id-column": (item, NAMED_COLUMNS),
-        "--target-column": (label, NAMED_COLUMNS),
+        "--id-column": (item, FORMATS_WITH_COLUMNS),
+        "--target-column": (label, FORMATS_WITH_COLUMNS),
         "--reviewer-column": (annotator, ("qualtrics", RATINGS)),
     }
     _check_options(form, files, only)
