@@ -33,7 +33,7 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.group_scheduler import MAX_WAITING, GroupScheduler
@@ -488,7 +488,7 @@ class Jury(Displayed):
         sink: "CallSink | None",
         listener: Listener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
-        checked = [catch_errors(partial(self._check_group, group)) for group in groups]
+        checked = [result_or_error(partial(self._check_group, group)) for group in groups]
         if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
             with redacted_errors():
                 self.open()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langgraph.graph import END
 from langgraph.types import Command
 
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer, StartedUserCalls
 from jurygraph.graphs.context import BatchContext, RunContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
@@ -113,7 +113,7 @@ class GroupInWork:
                 verdict for verdict in verdicts if verdict.key not in self.reported
             )
 
-        self.error = self.error or catch_errors(report)
+        self.error = self.error or result_or_error(report)
 
     def start(self, branch: str, calls: GroupUserCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
@@ -134,7 +134,7 @@ class GroupInWork:
         """Add what the branches found, in the order of their names, whichever was answered first."""
         for branch in sorted(answers):
             calls = self.started.pop(branch).calls
-            found = catch_errors(partial(calls.read, answers[branch], redactor))
+            found = result_or_error(partial(calls.read, answers[branch], redactor))
             if isinstance(found, BaseException):
                 self.error = found
             elif branch == "derive":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
 from jurygraph.graphs.user_calls import UserCalls
 from jurygraph.messages import Problem, did_you_mean, validate
@@ -159,7 +159,7 @@ class Toolbox:
         if isinstance(result, TimeLimitExceeded | Fault):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
-            message = catch_errors(lambda: str(result))  # the user's code, too
+            message = result_or_error(lambda: str(result))  # the user's code, too
             words = message if isinstance(message, str) else "it has no message"
             return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE]
         return "error", f"the tool returned {type(result).__name__}, and no text"

@@ -21,7 +21,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, decide_groups
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     GroupUserCalls,
     deriver_calls,
@@ -217,7 +217,7 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
             continue
         findings = GroupFindings(entry.verdicts, entry.material, rows)
         groups.let_out(
-            entry, catch_errors(partial(build_traces, entry.group, findings, entry.context))
+            entry, result_or_error(partial(build_traces, entry.group, findings, entry.context))
         )
     for entry in complete:
         if entry.error is not None:
