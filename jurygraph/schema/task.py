@@ -468,7 +468,7 @@ class TaskView(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, which the plan's digest needs, too."""
-        return digest_of(self.constant)
+        return digest_of(self.json_object)
 
     @property
     def member(self) -> str | None:
