@@ -29,7 +29,7 @@ _OUTLINE_HEADINGS = 12
 _HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
 
 
-class TextPart(NamedTuple):
+class DocumentPart(NamedTuple):
     """A message or passage of a text: the index of its first character, which is its header's, and its name."""
 
     start: int
@@ -54,7 +54,7 @@ class LineMatches(NamedTuple):
 class TextDocument:
     """A text, its lines and the parts that it consists of."""
 
-    def __init__(self, text: str, parts: Iterable[TextPart] = ()) -> None:
+    def __init__(self, text: str, parts: Iterable[DocumentPart] = ()) -> None:
         self.text = str(text)
         self.parts = tuple(parts)
         self._part_starts = [part.start for part in self.parts]
@@ -68,7 +68,7 @@ class TextDocument:
             blocks = zip(text.turns, text.blocks(), strict=True)
             for turn, (header, _) in blocks:
                 header = header.lstrip("\n")
-                parts.append(TextPart(turn.start - len(header), header.rstrip(":→ \n")))
+                parts.append(DocumentPart(turn.start - len(header), header.rstrip(":→ \n")))
         return cls(text, parts)
 
     @classmethod
@@ -78,7 +78,7 @@ class TextDocument:
         parts = []
         length = 0
         for name, text in passages:
-            parts.append(TextPart(length, name))
+            parts.append(DocumentPart(length, name))
             piece = f"{name}:\n{text}\n"
             pieces.append(piece)
             length += len(piece)
@@ -178,7 +178,7 @@ class TextDocument:
 
     def _heading_rows(self) -> list[str]:
         headings = self.parts or [
-            TextPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
+            DocumentPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
         ]
         if not headings:
             return []
