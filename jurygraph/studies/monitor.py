@@ -153,7 +153,7 @@ def read_groups(
             replaced = run.replaced_groups()
             kind = "group" if run.header.is_open_ended else "task"
             records = ledger.records(kind, last_read)
-            if run.is_set:
+            if run.is_set_of_runs:
                 if wait is not None:
                     raise InputError(f"{folder}: is a folder of runs; follow one of them")
                 records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
