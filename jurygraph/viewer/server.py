@@ -49,7 +49,7 @@ def make_app(
     for path, page in PAGES.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
     app.on_startup.append(_check_runs)
-    app.on_cleanup.append(_end_scans)
+    app.on_cleanup.append(_close_runs)
     return app
 
 
@@ -58,7 +58,7 @@ async def _check_runs(app: web.Application) -> None:
     app[CHECKS] = [asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()]
 
 
-async def _end_scans(app: web.Application) -> None:
+async def _close_runs(app: web.Application) -> None:
     for opened in app[RUNS].values():
         opened.close()
     await asyncio.gather(*app[CHECKS], return_exceptions=True)

@@ -134,7 +134,7 @@ class ShownMessage(NamedTuple):
     segments: Sequence[MarkedText]
 
 
-def number_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
+def list_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
     """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
     return [
         (evidence, explained)
