@@ -57,14 +57,14 @@ from jurygraph.tools.tool import Tool, ToolInput, ToolSet
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_PROPORTION = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_PROPORTION_FIGURES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
 _THRESHOLD_FIGURES = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION)))
+THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION_FIGURES)))
 _JUDGES_CHANNELS = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
@@ -518,7 +518,7 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
-        for name in _PROPORTION:
+        for name in _PROPORTION_FIGURES:
             is_missing = name != "n" and (is_without_answers or not proportion["n"])
             figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures

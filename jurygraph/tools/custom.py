@@ -142,7 +142,7 @@ class RunnableTool(CustomTool):
         self._schema = {"additionalProperties": False, **schema}
         self._schema.pop("title", None)
         self._schema.pop("description", None)
-        self.Arguments = _arguments_for(self._schema)
+        self.Arguments = _arguments_model(self._schema)
 
     def _read_input_schema(self) -> dict[str, Any]:
         try:
@@ -183,7 +183,7 @@ def _version_of_graph(graph: Any) -> str:
     return digest_of(versions)[:12] if versions else "1"
 
 
-def _arguments_for(schema: Mapping[str, Any]) -> type[OpenArguments]:
+def _arguments_model(schema: Mapping[str, Any]) -> type[OpenArguments]:
     # Imported lazily: only needed for such tools.
     from jsonschema import Draft202012Validator
 
