@@ -351,7 +351,7 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+    def record_numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
         last = self.count if up_to is None else up_to
