@@ -139,7 +139,7 @@ class AttackStudy:
         }
         by_channel = (
             (_channel_groups("context", tasks, attacks), context_judges),
-            (_channel_groups("lookup", tasks, attacks), _judges_of_others(jury)),
+            (_channel_groups("lookup", tasks, attacks), _evaluators_reading_others(jury)),
         )
         for channel_groups, judges in by_channel:
             for group in channel_groups if judges else ():
@@ -305,7 +305,7 @@ def _channel_groups(
             yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
-def _judges_of_others(jury: Jury) -> set[str]:
+def _evaluators_reading_others(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
     return {
         name

@@ -175,7 +175,7 @@ def penalty_components(folder: Path) -> frozenset[str]:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
-def steps_by_number(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
+def steps_by_count(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:

@@ -230,8 +230,8 @@ def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
 def _refuse_other_suffix(target: str) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        better = Path(name).with_suffix(".jsonl")
-        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {better}")
+        jsonl_name = Path(name).with_suffix(".jsonl")
+        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {jsonl_name}")
 
 
 def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
