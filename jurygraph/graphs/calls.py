@@ -18,7 +18,7 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
@@ -101,7 +101,7 @@ class StartedUserCalls:
 def evaluator_calls(
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
     note_answer: Callable[[ReadAnswer], object],
 ) -> GroupUserCalls:
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
@@ -174,7 +174,7 @@ def evaluator_calls(
 
 
 def deriver_calls(
-    derivations: Sequence[DueDerivation], survey: Survey, context: RunContext
+    derivations: Sequence[DueDerivation], survey: Survey, context: GraphContext
 ) -> GroupUserCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
     logs = [CallLog() for _ in derivations]
@@ -196,7 +196,7 @@ def deriver_calls(
 
 
 def _derivation_calls(
-    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: RunContext
+    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: GraphContext
 ) -> UserCalls:
     deriver = context.derivers[due_derivation.derivation.deriver]
     view = survey.views[due_derivation.derivation.view]
@@ -225,7 +225,7 @@ def _make_inputs(
     judge: str | None,
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
     uses_model = context.evaluators[name].uses_model
@@ -257,7 +257,7 @@ def _make_inputs(
 
 
 def _investigator(
-    toolset: ToolSet | None, view: TaskView, responses: tuple[Response, ...], context: RunContext
+    toolset: ToolSet | None, view: TaskView, responses: tuple[Response, ...], context: GraphContext
 ) -> "ToolInvestigator | None":
     """Return what lets the model look things up for one judgement; None without tools."""
     if toolset is None:
@@ -283,7 +283,7 @@ def _investigator(
 
 
 def _user_calls(
-    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
+    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: GraphContext
 ) -> UserCalls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
@@ -298,5 +298,5 @@ def _user_calls(
     return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
 
 
-def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+def _limits(component: Evaluator | Deriver, context: GraphContext) -> CallLimits:
     return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from jurygraph.decision.decide import RewardRow
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.schema import (
     Call,
@@ -27,7 +27,9 @@ class GroupFindings(NamedTuple):
     rewards: Sequence[RewardRow]
 
 
-def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
+def build_traces(
+    group: PlannedGroup, findings: GroupFindings, context: GraphContext
+) -> list[Trace]:
     """Return one trace for each response, in the order in which they were submitted.
 
     Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import Group
 from jurygraph.graphs.routing import required_material
 from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
@@ -334,7 +334,7 @@ def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
     return attacked
 
 
-def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunContext:
+def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> GraphContext:
     """Return the context of a jury whose tools return the attacks through lookups."""
     texts: dict[str, str] = {}
     for group in groups:
