@@ -33,7 +33,7 @@ class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
     `start_batch` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
-    responses, of which at most `most_responses` are active at once. `plans_by_model` is true where a model may plan a group.
+    responses; at most `most_responses` are active at once. `plans_by_model` is true where a model may plan a group.
     """
 
     groups: Iterable[Group]

@@ -38,8 +38,8 @@ def build_traces(
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
-    counting = [verdict for verdict in findings.verdicts if not verdict.superseded]
-    scores = ((verdict.question, verdict.score) for verdict in counting)
+    current_verdicts = [verdict for verdict in findings.verdicts if not verdict.superseded]
+    scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
     statistics = group_statistics(questions, scores)
     in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
@@ -59,23 +59,24 @@ def build_traces(
             *chain.from_iterable(item.lookups for item in material),
         }
         served = [call.served for call in referenced if call.served]
-        made = Trace(
-            task_id=plan.task_id,
-            response_id=response.id,
-            agent=response.agent,
-            group=digest,
-            labels=response.labels,
-            plan_digest=plan.digest,
-            reward=row_of[response.id].to_reward(plan.decision),
-            verdicts=verdicts,
-            calls=referenced,
-            lookups=tuple(lookups[name] for name in sorted(names)),
-            material=material,
-            statistics=statistics,
-            purpose=permitted_purpose(context.config.purpose, context.judges, served),
-            plan=plan,
+        traces.append(
+            Trace(
+                task_id=plan.task_id,
+                response_id=response.id,
+                agent=response.agent,
+                group=digest,
+                labels=response.labels,
+                plan_digest=plan.digest,
+                reward=row_of[response.id].to_reward(plan.decision),
+                verdicts=verdicts,
+                calls=referenced,
+                lookups=tuple(lookups[name] for name in sorted(names)),
+                material=material,
+                statistics=statistics,
+                purpose=permitted_purpose(context.config.purpose, context.judges, served),
+                plan=plan,
+            )
         )
-        traces.append(made)
     return traces
 
 
