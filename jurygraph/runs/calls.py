@@ -53,8 +53,8 @@ class RecordedCall(NamedTuple):
             content["repeated"] = self.repeated
         if self.lookups:
             content["lookups"] = [
-                {**lookup._asdict(), "lookup": lookup.lookup.model_dump(mode="json")}
-                for lookup in self.lookups
+                {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
+                for made in self.lookups
             ]
         return content
 
@@ -86,8 +86,8 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated = len(before) if before and messages[: len(before)] == before else 0
-            call_lookups = tuple(lookups.get(use.id, ()))
-            calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, call_lookups)
+            made = tuple(lookups.get(use.id, ()))
+            calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, made)
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
 

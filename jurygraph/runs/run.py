@@ -460,7 +460,7 @@ class Run(Displayed):
 
         questions = self.survey_without_texts_of(trace.task_id).questions
         explained = ExplainedTrace(trace, self.decision_of(trace.task_id), questions)
-        found = {score.verdict.question: score.value for score in predicted_scores(explained)}
+        found = {made.verdict.question: made.value for made in predicted_scores(explained)}
         return {question: value for question, value in found.items() if value is not None}
 
     def reviewer_questions(self) -> list[str]:

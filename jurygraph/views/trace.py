@@ -75,9 +75,7 @@ def view_trace(explanation: Explanation) -> TraceView:
         judges=_view_judges(trace),
         annotation=_view_annotation(trace),
         profiles=_profile_readers(trace),
-        materials=[
-            material for material in trace.material if material.failure is not None or material.note
-        ],
+        materials=[made for made in trace.material if made.failure is not None or made.note],
     )
 
 
