@@ -33,8 +33,9 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
-from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.active_groups import ActiveGroups
+from jurygraph.graphs.answers import result_or_error
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.group_scheduler import MAX_WAITING, GroupScheduler
 from jurygraph.graphs.groups import (
@@ -48,7 +49,6 @@ from jurygraph.graphs.groups import (
     to_groups,
     to_planned_group,
 )
-from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
@@ -160,7 +160,7 @@ class Jury(Displayed):
         self._concurrent_calls = max(limits, default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
-        self.context = RunContext(
+        self.context = GraphContext(
             config,
             self.evaluators,
             self.derivers,
@@ -254,7 +254,7 @@ class Jury(Displayed):
         """
         self._require_open()
         size, at_once = (
-            (self._batch_size, self._most_in_work // self._batch_size)
+            (self._batch_size, self._most_responses // self._batch_size)
             if self._plans_by_model
             else (PLANNED_TOGETHER, 1)
         )
@@ -320,10 +320,10 @@ class Jury(Displayed):
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
         async def score() -> GroupOutcome:
-            in_work = GroupsInWork()
-            outcomes = await self._start_batch([group], in_work, sink, listener)
-            in_work.close()
-            await run_machine(in_work)
+            active_groups = ActiveGroups()
+            outcomes = await self._start_batch([group], active_groups, sink, listener)
+            active_groups.close()
+            await run_machine(active_groups)
             return await outcomes[0]
 
         traces = self._take(await start_isolated(score, self.config.langsmith))
@@ -447,7 +447,7 @@ class Jury(Displayed):
             groups=groups,
             start_batch=partial(self._start_batch, sink=sink),
             batch_size=self._batch_size,
-            most_in_work=self._most_in_work,
+            most_responses=self._most_responses,
             plans_by_model=self._plans_by_model,
             langsmith=self.config.langsmith,
         )
@@ -455,7 +455,7 @@ class Jury(Displayed):
     async def _start_batch(
         self,
         groups: Sequence[Group],
-        in_work: GroupsInWork,
+        active_groups: ActiveGroups,
         sink: "CallSink | None",
         listener: Listener | None = None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
@@ -467,11 +467,13 @@ class Jury(Displayed):
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._let_groups_in(groups, in_work, sink, listener)
+            return await self._let_groups_in(groups, active_groups, sink, listener)
         begun = recorder.begin(groups)
         new = [item.group for item in begun if not isinstance(item, list | BaseException)]
         try:
-            outcomes = await self._let_groups_in(new, in_work, sink or recorder.calls, listener)
+            outcomes = await self._let_groups_in(
+                new, active_groups, sink or recorder.calls, listener
+            )
         except BaseException:
             recorder.end(begun)
             raise
@@ -480,16 +482,20 @@ class Jury(Displayed):
     async def _let_groups_in(
         self,
         groups: Sequence[Group],
-        in_work: GroupsInWork,
+        active_groups: ActiveGroups,
         sink: "CallSink | None",
         listener: Listener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
-        checked = [catch_errors(partial(self._check_group, group)) for group in groups]
-        if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
+        checked = [result_or_error(partial(self._check_group, group)) for group in groups]
+        if (
+            not active_groups.has_begun
+            and len(checked) == 1
+            and self._is_planned_by_code(checked[0])
+        ):
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(1, self.gateways, sink, listener)
-            return [in_work.add_unplanned(checked[0], context.groups[0])]
+            return [active_groups.add_unplanned(checked[0], context.groups[0])]
         groups_or_errors = await self._plan_groups(checked, sink)
         planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
         added: Iterator[asyncio.Future[GroupOutcome]] = iter(())
@@ -497,7 +503,7 @@ class Jury(Displayed):
             with redacted_errors():
                 self.open()
             context = self.context.for_batch(len(planned), self.gateways, sink, listener)
-            added = iter(in_work.add(planned, context))
+            added = iter(active_groups.add(planned, context))
         return [
             next(added) if isinstance(item, PlannedGroup) else settled_outcome(item)
             for item in groups_or_errors
@@ -548,7 +554,7 @@ class Jury(Displayed):
         return min(self._largest_batch, self._concurrent_calls)
 
     @property
-    def _most_in_work(self) -> int:
+    def _most_responses(self) -> int:
         """The number of responses in work at once."""
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
@@ -749,7 +755,7 @@ def _choose_gateways(
     return open_gateways(config, default=gateway, max_cost=max_cost, max_calls=max_calls)
 
 
-def check_group(group: Group, context: RunContext) -> None:
+def check_group(group: Group, context: GraphContext) -> None:
     """Refuse a group without responses or with repeated ids, and a plan that does not fit.
 
     Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
@@ -776,7 +782,7 @@ def check_group(group: Group, context: RunContext) -> None:
         _check_unchanged_inputs(group.plan, context)
 
 
-def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
+def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
     """Refuse a plan from another task, or with evaluators, derivers or combiners of other names or versions."""
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
@@ -788,7 +794,7 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
         raise InputError(f"the plan was made with {problem}: prepare it again")
 
 
-def find_other_version(plan: Plan, context: RunContext) -> str | None:
+def find_other_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
     required += [
@@ -807,7 +813,7 @@ def find_other_version(plan: Plan, context: RunContext) -> str | None:
     return None
 
 
-def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
+def _check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]

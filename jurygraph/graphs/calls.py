@@ -17,7 +17,7 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
@@ -99,7 +99,7 @@ class StartedUserCalls:
 def evaluator_calls(
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
     note_answer: Callable[[ReadAnswer], object],
 ) -> GroupUserCalls:
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
@@ -172,7 +172,7 @@ def evaluator_calls(
 
 
 def deriver_calls(
-    derivations: Sequence[DueDerivation], survey: Survey, context: RunContext
+    derivations: Sequence[DueDerivation], survey: Survey, context: GraphContext
 ) -> GroupUserCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
     logs = [CallLog() for _ in derivations]
@@ -194,7 +194,7 @@ def deriver_calls(
 
 
 def _derivation_calls(
-    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: RunContext
+    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: GraphContext
 ) -> UserCalls:
     deriver = context.derivers[due_derivation.derivation.deriver]
     view = survey.views[due_derivation.derivation.view]
@@ -218,7 +218,7 @@ def _make_inputs(
     judge: str | None,
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
     evaluator = context.evaluators[name]
@@ -252,7 +252,7 @@ def _investigator(
     owner: Evaluator | Deriver,
     view: TaskView,
     responses: tuple[Response, ...],
-    context: RunContext,
+    context: GraphContext,
 ) -> "ToolInvestigator | None":
     """Return what lets the model look things up for one judgement; None without tools."""
     if owner.toolset is None:
@@ -264,7 +264,7 @@ def _investigator(
 
 
 def _user_calls(
-    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
+    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: GraphContext
 ) -> UserCalls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
@@ -279,5 +279,5 @@ def _user_calls(
     return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
 
 
-def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+def _limits(component: Evaluator | Deriver, context: GraphContext) -> CallLimits:
     return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)

@@ -73,7 +73,7 @@ class SharedParts(dict[Hashable, T]):
 
 
 @dataclass(frozen=True, repr=False)
-class RunContext(Displayed):
+class GraphContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
@@ -106,7 +106,7 @@ class RunContext(Displayed):
             if owner.toolset is not None:
                 yield owner.name, owner.toolset
 
-    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "RunContext":
+    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "GraphContext":
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
@@ -131,7 +131,7 @@ class RunContext(Displayed):
             for name, gateway in gateways.items()
         }
         # a third of the time of `replace`, for each task of a batch
-        context = object.__new__(RunContext)
+        context = object.__new__(GraphContext)
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 
@@ -171,4 +171,4 @@ class RunContext(Displayed):
 class BatchContext:
     """The contexts of a batch of groups or tasks: equal but for their clients, each with its deadline and calls."""
 
-    groups: Sequence[RunContext]
+    groups: Sequence[GraphContext]

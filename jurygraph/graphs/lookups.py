@@ -12,8 +12,8 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
-from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.answers import result_or_error
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.time_limits import CallLimits, fresh_context
 from jurygraph.graphs.user_calls import UserCalls
 from jurygraph.messages import Problem, did_you_mean
@@ -54,7 +54,7 @@ class Toolbox:
     toolset: ToolSet
     task: TaskView
     responses: tuple[Response, ...]
-    context: RunContext
+    context: GraphContext
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -165,7 +165,7 @@ class Toolbox:
         if isinstance(result, TimeLimitExceeded | Fault):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
-            message = catch_errors(lambda: str(result))  # the user's code, too
+            message = result_or_error(lambda: str(result))  # the user's code, too
             words = message if isinstance(message, str) else "it has no message"
             return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE]
         return "error", f"the tool returned {type(result).__name__}, and no text"

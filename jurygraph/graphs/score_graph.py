@@ -5,7 +5,7 @@ plan of a group that came without one. `route` waits until groups are new or hav
 their next work; the branches start the calls of that and await none, but calls of inline code alone start in `route`;
 `decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
 CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
-reply. What is known of the groups lies in the context, `GroupsInWork`; the state, which each step copies, only names
+reply. What is known of the groups lies in the context, `ActiveGroups`; the state, which each step copies, only names
 them.
 """
 
@@ -20,8 +20,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.decision.decide import GroupVerdicts, decide_groups
+from jurygraph.graphs.active_groups import TURNS_A_RUN, ActiveGroup, ActiveGroups
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     GroupUserCalls,
     deriver_calls,
@@ -29,7 +30,6 @@ from jurygraph.graphs.calls import (
 )
 from jurygraph.graphs.context import BatchContext
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
-from jurygraph.graphs.groups_in_work import TURNS_A_RUN, GroupInWork, GroupsInWork
 from jurygraph.graphs.routing import (
     WaveWork,
     mark_superseded,
@@ -42,21 +42,21 @@ from jurygraph.schema import (
     Branch,
 )
 
-ScoreNode = Callable[[ScoreState, Runtime[GroupsInWork]], Awaitable[Command[str]]]
-GroupUserCallsMaker = Callable[[GroupInWork, WaveWork], GroupUserCalls | None]
+ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
+GroupUserCallsMaker = Callable[[ActiveGroup, WaveWork], GroupUserCalls | None]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
 async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[GroupOutcome]:
     """Return the traces of each group, in the order in which its responses were submitted, or its error."""
-    in_work = GroupsInWork()
-    outcomes = in_work.add(groups, context)
-    in_work.close()
-    await run_machine(in_work)
+    active_groups = ActiveGroups()
+    outcomes = active_groups.add(groups, context)
+    active_groups.close()
+    await run_machine(active_groups)
     return [outcome.result() for outcome in outcomes]
 
 
-async def run_machine(groups: GroupsInWork) -> None:
+async def run_machine(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
     limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
     start = ScoreState(turn=0)
@@ -70,7 +70,7 @@ async def run_machine(groups: GroupsInWork) -> None:
         await groups.cancel()
 
 
-async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _plan(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Plan a group that came without a plan, and route all; the tasks of a file are planned before they come here.
 
     It does both, because another step costs as much as a question.
@@ -79,11 +79,11 @@ async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[st
     return await _take_turn(runtime.context, state["turn"])
 
 
-async def _route(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     return await _take_turn(runtime.context, state["turn"])
 
 
-async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
+async def _take_turn(groups: ActiveGroups, turn: int) -> Command[str]:
     """Wait for groups, and choose their next work; those without any are complete.
 
     A Command makes a run a third cheaper than conditional edges, which copy every channel.
@@ -113,7 +113,7 @@ async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
 
 
 def _start_inline_calls(
-    branches: Sequence[str], groups: GroupsInWork, work: Mapping[int, WaveWork], turn: int
+    branches: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
     """Start calls of inline code, which has answered then: a step for its branch would be a tenth of one `ascore`."""
     for branch in branches:
@@ -123,7 +123,7 @@ def _start_inline_calls(
     return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
 
 
-def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
+def _asks_inline_code(entry: ActiveGroup, work: WaveWork) -> bool:
     """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
@@ -132,7 +132,7 @@ def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
     )
 
 
-async def _read_answers(entries: Sequence[GroupInWork]) -> None:
+async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
     """Read the answers of groups that have all of their wave.
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
@@ -156,13 +156,13 @@ async def _read_answers(entries: Sequence[GroupInWork]) -> None:
     await search_off_loop(isolated, max(letters))
 
 
-def _make_deriver_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+def _make_deriver_calls(entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
     survey = entry.group.plan.survey
     return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
 
 
 def _evaluator_calls_maker(branch: str) -> GroupUserCallsMaker:
-    def make_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+    def make_calls(entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
         judgements = work.judgements.get(branch)
         if not judgements:
             return None
@@ -179,7 +179,7 @@ _CALLS_MAKERS: Mapping[str, GroupUserCallsMaker] = {
 }
 
 
-def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]) -> None:
+def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
         calls = _CALLS_MAKERS[branch](groups[number], group_work)
@@ -188,7 +188,7 @@ def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]
 
 
 def _branch_node(branch: str) -> ScoreNode:
-    async def node(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+    async def node(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
         groups = runtime.context
         _start_calls(branch, groups, state["work"])
         return groups.go_on(state)
@@ -196,7 +196,7 @@ def _branch_node(branch: str) -> ScoreNode:
     return node
 
 
-async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Compute statistics, rewards and traces of each complete group, and let it out.
 
     An error of a combiner is that of its group.
@@ -210,14 +210,14 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
         entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
     inputs = [_decision_input(entry) for entry in decided]
     combiners = complete[0].context.combiners
-    rewards = compute_rewards_of_each(inputs, combiners, RewardRow.to_reward)
-    for entry, group_rewards in zip(decided, rewards, strict=True):
-        if isinstance(group_rewards, Exception):
-            entry.error = group_rewards
+    rewards = decide_groups(inputs, combiners)
+    for entry, rows in zip(decided, rewards, strict=True):
+        if isinstance(rows, Exception):
+            entry.error = rows
             continue
-        findings = GroupFindings(entry.verdicts, entry.material, group_rewards)
+        findings = GroupFindings(entry.verdicts, entry.material, rows)
         groups.let_out(
-            entry, catch_errors(partial(build_traces, entry.group, findings, entry.context))
+            entry, result_or_error(partial(build_traces, entry.group, findings, entry.context))
         )
     for entry in complete:
         if entry.error is not None:
@@ -225,16 +225,16 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
     return groups.go_on(state)
 
 
-def _decision_input(entry: GroupInWork) -> GroupVerdicts:
+def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
     plan = entry.group.plan
     names = [response.id for response in entry.group.responses]
     return GroupVerdicts(plan.decision, plan.survey.questions, names, entry.verdicts)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run
-def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreState]:
+def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
-    graph = StateGraph(ScoreState, context_schema=GroupsInWork)
+    graph = StateGraph(ScoreState, context_schema=ActiveGroups)
     turns = ("derive", *BRANCHES, "decide", END)
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)

@@ -277,7 +277,7 @@ class Gateway:
             "tokens_out": reply.tokens_out,
             **call_fields,
         }
-        answered = AnsweredCall(reply, call_for(request, **fields))
+        answered = AnsweredCall(reply, to_call(request, **fields))
         if sink is not None:
             try:
                 await sink.store(self._redact_request(request), answered)
@@ -552,7 +552,7 @@ class DryRunBackend(Backend):
         return None if self._sink is None else self._sink.find_lookup(key)
 
 
-def call_for(request: Request, **fields: Any) -> Call:
+def to_call(request: Request, **fields: Any) -> Call:
     return Call(
         id=request.digest,
         provider=request.provider,

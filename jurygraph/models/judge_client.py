@@ -23,7 +23,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import Capabilities
-from jurygraph.models.gateway import Gateway, call_for
+from jurygraph.models.gateway import Gateway, to_call
 from jurygraph.models.request import (
     JUDGE,
     REASONING_FIELDS,
@@ -928,7 +928,7 @@ class JudgeClient:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
         attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
         if attempts and request.digest not in self.calls:
-            call = self.calls[request.digest] = call_for(request, attempts=attempts, fault=kind)
+            call = self.calls[request.digest] = to_call(request, attempts=attempts, fault=kind)
             self._gateway.store_unanswered(request, call, self._sink)
 
     @property

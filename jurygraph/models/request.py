@@ -671,9 +671,9 @@ class CallLog:
 
     def add_lookup(self, lookup: Lookup) -> None:
         """Add a call of a tool, unless it is there already."""
-        made = self.lookups.setdefault(lookup.call, [])
-        if lookup.id not in made:
-            made.append(lookup.id)
+        lookup_ids = self.lookups.setdefault(lookup.call, [])
+        if lookup.id not in lookup_ids:
+            lookup_ids.append(lookup.id)
 
     def add_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
         """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.

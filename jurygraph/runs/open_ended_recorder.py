@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.groups import Group, GroupOutcome, settled_outcome
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
@@ -90,7 +90,7 @@ class OpenEndedRecorder:
 
     def begin(self, groups: Sequence[Group]) -> list[BegunGroup | GroupOutcome]:
         """Return each group under its name, its stored traces, or the error because of which it cannot begin."""
-        return [catch_errors(partial(self._begin, group)) for group in groups]
+        return [result_or_error(partial(self._begin, group)) for group in groups]
 
     def finish_each(
         self,

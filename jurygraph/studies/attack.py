@@ -56,14 +56,14 @@ from jurygraph.tools.tool import Tool, ToolInput
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_PROPORTION = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_PROPORTION_FIGURES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
 _THRESHOLD_FIGURES = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION)))
+THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION_FIGURES)))
 _JUDGES_CHANNELS = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
@@ -138,7 +138,7 @@ class AttackStudy:
         }
         by_channel = (
             (_channel_groups("context", tasks, attacks), context_judges),
-            (_channel_groups("lookup", tasks, attacks), _judges_of_others(jury)),
+            (_channel_groups("lookup", tasks, attacks), _evaluators_reading_others(jury)),
         )
         for channel_groups, judges in by_channel:
             for group in channel_groups if judges else ():
@@ -304,7 +304,7 @@ def _channel_groups(
             yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
-def _judges_of_others(jury: Jury) -> set[str]:
+def _evaluators_reading_others(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
     judges: set[str] = set()
     for name, evaluator in jury.evaluators.items():
@@ -515,7 +515,7 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
-        for name in _PROPORTION:
+        for name in _PROPORTION_FIGURES:
             is_missing = name != "n" and (is_without_answers or not proportion["n"])
             figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures

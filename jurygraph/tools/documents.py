@@ -28,7 +28,7 @@ _OUTLINE_HEADINGS = 12
 _HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
 
 
-class TextPart(NamedTuple):
+class DocumentPart(NamedTuple):
     """A message or passage of a text: the index of its first character, which is its header's, and its name."""
 
     start: int
@@ -53,7 +53,7 @@ class LineMatches(NamedTuple):
 class TextDocument:
     """A text, its lines and the parts that it consists of."""
 
-    def __init__(self, text: str, parts: Iterable[TextPart] = ()) -> None:
+    def __init__(self, text: str, parts: Iterable[DocumentPart] = ()) -> None:
         self.text = str(text)
         self.parts = tuple(parts)
         self._part_starts = [part.start for part in self.parts]
@@ -66,7 +66,7 @@ class TextDocument:
         if isinstance(text, RenderedText) and text.has_headers:
             for turn, (header, _) in zip(text.turns, text.blocks(), strict=True):
                 header = header.lstrip("\n")
-                parts.append(TextPart(turn.start - len(header), header.rstrip(":→ \n")))
+                parts.append(DocumentPart(turn.start - len(header), header.rstrip(":→ \n")))
         return cls(text, parts)
 
     @classmethod
@@ -75,7 +75,7 @@ class TextDocument:
         text = ""
         parts = []
         for name, passage in passages:
-            parts.append(TextPart(len(text), name))
+            parts.append(DocumentPart(len(text), name))
             text += f"{name}:\n{passage}\n"
         return cls(text.removesuffix("\n"), parts)
 
@@ -179,7 +179,7 @@ class TextDocument:
 
     def _heading_rows(self) -> list[str]:
         headings = self.parts or [
-            TextPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
+            DocumentPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
         ]
         if not headings:
             return []

@@ -26,7 +26,7 @@ MASK = "\ufffc"
 """Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
 
 
-def mask_own_words(result: str) -> str:
+def mask_tool_words(result: str) -> str:
     """Return a result of the same length in which only the words of rows such as `12| words` are left.
 
     Headings and the places of rows are the tool's: to quote them would bear out anything.

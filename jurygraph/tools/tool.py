@@ -18,7 +18,7 @@ from jurygraph.errors import ToolError as ToolError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
-from jurygraph.tools.result import mask_own_words
+from jurygraph.tools.result import mask_tool_words
 from jurygraph.tools.workspace import Workspace
 
 
@@ -142,4 +142,4 @@ class RowTool(Tool):
     reads_response = True
 
     def quotable(self, result: str) -> str:
-        return mask_own_words(result)
+        return mask_tool_words(result)
