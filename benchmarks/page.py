@@ -25,7 +25,7 @@ from urllib.request import urlopen
 from benchmarks.__main__ import print_figures
 from benchmarks.figure import Figure, at_most
 from benchmarks.large import peak_memory
-from benchmarks.store import WORDS, write_run
+from benchmarks.store import CONFIG, WORDS, write_run
 from jurygraph import Jury, Response, Task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import INDEX, LEDGER
@@ -51,7 +51,8 @@ def measure(size: int = SIZE) -> Iterator[Figure]:
             yield at_most(
                 "memory of the server at its peak", peak_memory(server.pid), "MB", MEGABYTES
             )
-        yield _growing(folder / "grown")
+        yield _growing(folder / "judged", "judge")
+        yield _growing(folder / "grown", "rules")
     finally:
         shutil.rmtree(folder)
 
@@ -60,7 +61,7 @@ def _index(folder: Path, size: int) -> Iterator[Figure]:
     start = perf_counter()
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
         index.update()
-        index.pack_verdicts()
+        index.complete()
     seconds = perf_counter() - start
     start = perf_counter()
     with closing(Run.open(folder)) as run:
@@ -87,9 +88,9 @@ def _view(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             server.terminate()
 
 
-def _growing(folder: Path) -> Figure:
+def _growing(folder: Path, by: str) -> Figure:
     """The share of a writer's CPU that a viewer takes whose page of the run is loaded again every second."""
-    command = [sys.executable, "-m", "benchmarks.page", "--write", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.page", "--write", str(folder), "--by", by]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
@@ -102,7 +103,8 @@ def _growing(folder: Path) -> Figure:
             after = _cpu(server.pid), _cpu(writer.pid)
         writer.terminate()
     share = 100 * (after[0] - before[0]) / (after[1] - before[1])
-    return at_most("CPU of a viewer of a growing run", share, "% of the writer's", VIEWER_SHARE)
+    name = f"CPU of a viewer of a run that grows by {by}"
+    return at_most(name, share, "% of the writer's", VIEWER_SHARE)
 
 
 def _cpu(pid: int) -> float:
@@ -111,18 +113,26 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / sysconf("SC_CLK_TCK")
 
 
-def write_for_ever(folder: Path) -> None:
-    """Score groups of 8 responses on six criteria by a scripted judge: its replies cost little CPU, as a server's."""
-    judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
+def write_for_ever(folder: Path, by: str) -> None:
+    """Score groups of 8 responses on six criteria by a scripted judge, whose replies cost little CPU, or by rules."""
+    settings = CONFIG
+    if by == "judge":
+        judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
+        settings = {"evaluators": ["criteria"], "model": judge}
     criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in CRITERIA]
-    with Jury(evaluators=["criteria"], model=judge) as jury, jury.record(folder):
+    with Jury(**settings) as jury, jury.record(folder):
         for number in count():
             texts = [" ".join(Random(f"{number} {k}").choices(WORDS, k=40)) for k in range(8)]
             responses = [
                 Response(id=f"{number}/{k}", agent=f"agent-{k % 4}", text=text)
                 for k, text in enumerate(texts)
             ]
-            task = Task(id=f"task-{number}", query="How much is it?", rubric={"criteria": criteria})
+            task = Task(
+                id=f"task-{number}",
+                query=f"How much is {number} apples at 2 dollars?",
+                reference=str(2 * number),
+                rubric={"criteria": criteria} if by == "judge" else None,
+            )
             jury.score(task, responses)
             if number == 2:
                 print("it has begun", flush=True)
@@ -186,7 +196,8 @@ if __name__ == "__main__":
     parser = ArgumentParser()
     parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--by", choices=("judge", "rules"), default="judge")
     arguments = parser.parse_args()
     if arguments.write is not None:
-        write_for_ever(arguments.write)
+        write_for_ever(arguments.write, arguments.by)
     sys.exit(1 if print_figures(measure(arguments.size)) else 0)

@@ -30,7 +30,7 @@ from jurygraph.runs.stored_groups import (
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, pack_group
 from jurygraph.schema import Question
 from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.task import Task, chat_text
+from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
     ComparedResponse,
@@ -39,7 +39,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 9
+VERSION = 10
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -109,18 +109,46 @@ class RunIndex:
         ((value,),) = self.fetch("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
 
-    def pack_verdicts(self, report: ProgressCallback = lambda count: None) -> None:
-        """Add the verdicts of new groups for a ranking and a comparison; `report` receives numbers of responses.
+    def complete(self, report: ProgressCallback = lambda count: None) -> None:
+        """Add what a search, a ranking and a comparison need of new groups; `report` receives numbers of responses.
 
-        It takes as long as all the rest, so that it is done when a run is opened, and not for each page while it grows.
+        It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
         groups = self._new_groups(last, self.records)
         while batch := list(islice(groups, _BATCH_GROUPS)):
             with self._connection:
                 for group in batch:
+                    self._add_query(group.record.key)
+                    self._insert("texts (rowid, text, reasons)", self._text_rows(group))
                     self._add_verdicts(group)
             report(sum(len(group.traces) for group in batch))
+
+    def _add_query(self, task_id: str) -> None:
+        number = self._number_of("task", task_id)
+        if self.fetch("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
+            return
+        task = self.run.task(task_id)
+        if task is not None:  # else it was erased
+            self._insert("queries (rowid, text)", [(number, chat_text(task.query))])
+
+    def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
+        """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
+        texts: dict[int, dict[int, bytes]] = {}
+        last = group.record.seq + group.body["size"]
+        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
+            number, place = divmod(text.id, MAX_TEXTS)
+            texts.setdefault(number, {})[place] = text.content
+        for trace in group.traces:
+            found = texts.get(trace.record.seq, {})
+            response = unpack_response(trace.body, trace.response_id, found)
+            reasons = []
+            for verdict in trace.body["verdicts"]:
+                content = found.get(verdict.get("text", -1))
+                if content is not None:
+                    reasons.append(from_json(content).get("reason", ""))
+            words = "" if response is None else response.text
+            yield trace.record.seq, words, "\n".join(reasons)
 
     def _add_verdicts(self, group: StoredGroup) -> None:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
@@ -231,8 +259,6 @@ class RunIndex:
 
     def _add_group(self, group: StoredGroup) -> None:
         task = self._number_of("task", group.record.key)
-        if not self.fetch("SELECT 1 FROM responses WHERE task = ? LIMIT 1", task):
-            self._add_query(task, group.record.key)
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
@@ -241,8 +267,28 @@ class RunIndex:
             group.decision,
             {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
         )
+        responses = []
+        components: list[tuple[Any, ...]] = []
+        verdicts: list[tuple[Any, ...]] = []
+        calls: list[tuple[Any, ...]] = []
         for trace in group.traces:
-            self._add_trace(task, group, trace, questions)
+            # Those that another judge's superseded count nowhere.
+            valid = [item for item in trace.body["verdicts"] if not item.get("superseded")]
+            responses.append(self._response_row(task, group, trace, valid))
+            components += self._component_rows(trace)
+            verdicts += self._verdict_rows(trace, valid, questions)
+            calls += map(_call_row, trace.body.get("calls", ()))
+        self._insert("responses", responses)
+        self._insert("components", components)
+        self._insert("verdicts", verdicts)
+        self._insert("calls", calls)
+
+    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
 
     def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
@@ -255,7 +301,7 @@ class RunIndex:
             for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
                 if name in questions:
                     rows.append((component, questions[name]))
-        self._connection.executemany("INSERT OR IGNORE INTO inputs VALUES (?, ?)", rows)
+        self._insert("inputs", rows)
 
     def _drop_earlier(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]
@@ -273,23 +319,17 @@ class RunIndex:
             self._connection.execute(query, (number,))
         self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
 
-    def _add_query(self, number: int, task_id: str) -> None:
-        content = self.run.task_content(task_id)
-        if content is None:  # erased
-            return
-        text = chat_text(Task.model_validate(content["task"]).query)
-        self._connection.execute("INSERT INTO queries (rowid, text) VALUES (?, ?)", (number, text))
-
-    def _add_trace(
-        self, task: int, group: StoredGroup, trace: TraceWithoutTexts, questions: Sequence[int]
-    ) -> None:
-        number = trace.record.seq
-        # Those that another judge's superseded count nowhere.
-        verdicts = [verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded")]
+    def _response_row(
+        self,
+        task: int,
+        group: StoredGroup,
+        trace: TraceWithoutTexts,
+        verdicts: Sequence[Mapping[str, Any]],
+    ) -> tuple[Any, ...]:
         calls = trace.body.get("calls", ())
         costs = [call["cost"] for call in calls if call.get("cost") is not None]
-        row = (
-            number,
+        return (
+            trace.record.seq,
             group.record.seq,
             task,
             trace.response_id,
@@ -304,53 +344,29 @@ class RunIndex:
             sum(costs) if costs else None,
             trace.own_record.at,
         )
-        marks = ", ".join("?" * len(row))
-        self._connection.execute(f"INSERT INTO responses VALUES ({marks})", row)
-        self._add_components(number, trace)
-        self._connection.executemany(
-            "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?)",
-            self._verdict_rows(number, verdicts, questions),
-        )
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?)", map(_call_row, calls)
-        )
-        self._add_texts(number, trace)
 
-    def _add_components(self, number: int, trace: TraceWithoutTexts) -> None:
-        rows = []
+    def _component_rows(self, trace: TraceWithoutTexts) -> Iterator[tuple[Any, ...]]:
         for name in trace.names:
             judged, counted = trace.component(name)
-            rows.append((self._number_of("component", name), number, judged, counted))
-        self._connection.executemany("INSERT INTO components VALUES (?, ?, ?, ?)", rows)
+            yield self._number_of("component", name), trace.record.seq, judged, counted
 
     def _verdict_rows(
-        self, number: int, verdicts: Iterable[Mapping[str, Any]], questions: Sequence[int]
+        self,
+        trace: TraceWithoutTexts,
+        verdicts: Iterable[Mapping[str, Any]],
+        questions: Sequence[int],
     ) -> Iterator[tuple[Any, ...]]:
         for position, verdict in enumerate(verdicts):
             judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
-                number,
+                trace.record.seq,
                 questions[verdict["question"]],
                 position,
                 None if judge is None else self._number_of("judge", judge),
                 verdict.get("score"),
                 None if failure is None else self._number_of("failure", " ".join(failure)),
             )
-
-    def _add_texts(self, number: int, trace: TraceWithoutTexts) -> None:
-        ledger = self.run.source.ledger
-        texts = {text.id % MAX_TEXTS: text.content for text in ledger.stored_texts(number, number)}
-        if not texts:
-            return
-        response = unpack_response(trace.body, trace.response_id, texts)
-        reasons = []
-        for verdict in trace.body["verdicts"]:
-            content = texts.get(verdict.get("text", -1))
-            if content is not None:
-                reasons.append(from_json(content).get("reason", ""))
-        row = (number, "" if response is None else response.text, "\n".join(reasons))
-        self._connection.execute("INSERT INTO texts (rowid, text, reasons) VALUES (?, ?, ?)", row)
 
 
 def _kind_of(question: Question) -> str:

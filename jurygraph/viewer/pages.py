@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import fsum
+from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 
@@ -44,6 +45,8 @@ from jurygraph.views.verdict import view_question
 Page = tuple[str, dict[str, Any]]
 _OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
 """Figures of a whole run, which are computed once until it grows."""
+_PAUSES = 20
+"""Times as long as an update took until the next one: 5 % of a core at most."""
 _MAX_FLIPS = 100
 _MAX_SELECTS = 200
 """Questions of a response whose scores can be tried on its page; with more, a form would not fit in an address."""
@@ -60,6 +63,8 @@ class OpenRun:
     comparison: tuple[tuple[int, int], Report] | None = None
     """The comparison with the other run, and the numbers of records of both when it was made."""
 
+    next_update: float = 0.0
+    """The time, of a clock that never goes back, before which the pages show the run as it was."""
     fault: str = ""
     """The record that was found to be changed; empty where none was, or none was looked at yet."""
 
@@ -92,10 +97,20 @@ class OpenRun:
         return self.run.folder.resolve().name
 
     def update(self) -> None:
-        """Take in what was stored since; figures of the whole run are computed again when they are needed."""
+        """Take in what was stored since the last time, and compute the figures of the whole run again.
+
+        The larger a run is, the longer that takes: it pauses in proportion, or a page that is loaded again and again
+        would slow down the writer of a growing run.
+        """
+        start = monotonic()
+        if start < self.next_update:
+            return
         if self.index.update():
             for name in _OF_ALL_RECORDS:
                 vars(self).pop(name, None)
+            self.compute()
+        end = monotonic()
+        self.next_update = end + _PAUSES * (end - start)
 
     def compute(self) -> None:
         """Compute the figures of the whole run now, so that no page has to wait for them."""
@@ -271,7 +286,7 @@ async def _compare(before: OpenRun, after: OpenRun) -> Report:
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
         for opened in (before, after):
-            opened.index.pack_verdicts()
+            opened.index.complete()
             await opened.scans.call(opened.scans.forget)  # both rankings take as much memory again
         compare = partial(
             comparison.compare,

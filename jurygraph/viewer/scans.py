@@ -29,7 +29,7 @@ class Scans:
 
     async def rank(self, function: Callable[[AgentRanker], T]) -> T:
         """Return what a function computes with the ranker of the run as it is in the index."""
-        self._index.pack_verdicts()
+        self._index.complete()
         records = self._index.records
         return await self.call(lambda: function(self._current_ranker(records)))
 

@@ -265,6 +265,7 @@ def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any
     values: list[Any] = []
     sought = query.search.strip()
     if sought:
+        index.complete()
         # By its number, so that no row is joined with the name of its task.
         task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
         alternatives = ["responses.name = ?", f"responses.task = ({task})"]

@@ -115,6 +115,7 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
 def test_an_erased_text_is_nowhere_in_the_index(letters: Path) -> None:
     with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
         index.update()
+        index.complete()
     assert b"quixotic" in b"".join(path.read_bytes() for path in letters.glob("index*"))
     erase(letters, "response", "bob/1", "as the author wished")
     with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
@@ -161,7 +162,7 @@ def test_a_comparison_from_the_index_is_that_of_the_runs(
     folder = request.getfixturevalue(name)
     with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
         index.update()
-        index.pack_verdicts()
+        index.complete()
         found = [
             response._replace(verdicts=dict(response.verdicts))
             for response in index.compared_responses()
@@ -205,7 +206,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
         jury.score(task, ["ten minutes"], step=1)
         with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
             index.update()
-            index.pack_verdicts()
+            index.complete()
             assert [facet.value for facet in list_facets(index)["failure"]]
             is_down = False
             jury.score(task, ["ten minutes"], step=1)
@@ -213,7 +214,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
             assert names(index, search="how long") == ["eggs@1/1"]
             assert list_facets(index)["failure"] == []
             assert index.fetch("SELECT judged FROM components") == [(1.0,)]
-            index.pack_verdicts()
-            index.pack_verdicts()
+            index.complete()
+            index.complete()
             assert AgentRanker(run, index.packed_groups()).rank() == {"": 1.0}
             assert [response.reward for response in index.compared_responses()] == [1.0]

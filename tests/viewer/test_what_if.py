@@ -108,7 +108,7 @@ def test_random_changes_are_those_of_rescore(
     ):
         names = [trace.response_id for trace in run.traces()]
         index.update()
-        index.pack_verdicts()
+        index.complete()
         ranker = AgentRanker(run, index.packed_groups())
         for number in range(round(share * count)):
             settings = draw_settings(draw)

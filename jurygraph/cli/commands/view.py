@@ -57,8 +57,8 @@ def view(
             responses = stored_run.ledger.count_records("trace")
             with progress("indexing", responses, "responses") as report:
                 index.update(report)
-            with progress("reading verdicts", responses, "responses") as report:
-                index.pack_verdicts(report)
+            with progress("reading texts and verdicts", responses, "responses") as report:
+                index.complete(report)
             runs[letter] = OpenRun(stored_run, index)
             runs[letter].compute()
         if other is not None:
