@@ -5,7 +5,7 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
@@ -154,16 +154,20 @@ class AgentRanker:
         return self._means[key]
 
     def _mean_of_each(self, rewards: Floats) -> dict[str, float]:
-        means = {}
+        by_agent = {}
         for number, agent in enumerate(self.agents):
-            values = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-            if values:
-                means[agent] = fsum(values) / len(values)
-        return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
+            by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+        return rank_means(by_agent)
 
     def along(self, key: str, settings: Sequence[str] = ()) -> Rank:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
+
+
+def rank_means(rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the mean of each agent's rewards, rounded once, the best first; agents without any are left out."""
+    means = {agent: fsum(values) / len(values) for agent, values in rewards.items() if values}
+    return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
 
 class Overtaking(NamedTuple):

@@ -98,6 +98,12 @@ class RunIndex:
     def fetch(self, query: str, *values: Any) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
 
+    def fetch_record(self, query: str) -> dict[str, Any]:
+        """Return the only row of a query by the names of its columns."""
+        rows = self._connection.execute(query)
+        (values,) = rows
+        return dict(zip([name for name, *_ in rows.description], values, strict=True))
+
     def names(self, kind: str) -> dict[str, int]:
         """Return the names of a kind with their numbers: agent, component, question, judge, failure or task."""
         rows = self.fetch("SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind)

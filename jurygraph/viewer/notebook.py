@@ -10,7 +10,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_fragment
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_progress, read_agents, read_buckets, read_totals
+from jurygraph.viewer.overview import describe_progress, describe_run
 from jurygraph.viewer.report import LOWEST
 from jurygraph.viewer.shapes import draw_waterfall
 
@@ -38,9 +38,7 @@ def draw_run(run: Run) -> str:
     if context["is_read"]:
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
-            context |= read_totals(index)
-            context["agents"] = read_agents(index)
-            context["buckets"] = read_buckets(index)
+            context |= describe_run(index)
             lowest = index.fetch(LOWEST, 1)
         if lowest:
             context |= _describe(run.explain(lowest[0][0]))

@@ -9,7 +9,9 @@ from typing import Any
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
+from jurygraph.studies.ranking import rank_means
 from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.table import list_facets
 from jurygraph.views.agents import RankedAgent, UnitRewards, rank_agents
 
 _BUCKETS = 20
@@ -37,41 +39,59 @@ def describe_progress(run: Run) -> str:
     return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
 
 
-def read_totals(index: RunIndex) -> dict[str, Any]:
+def describe_run(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict[str, Any]:
+    """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
+
+    `name_unit` names the unit of a task, over which agents have their intervals: by default the task itself.
+    """
+    run = index.run
+    return {
+        "run": run,
+        "header": run.header,
+        "state": describe_progress(run),
+        **_read_totals(index),
+        "agents": _read_agents(index, name_unit),
+        "buckets": _read_buckets(index),
+        "facets": list_facets(index),
+    }
+
+
+def read_means(index: RunIndex) -> dict[str, float]:
+    """Return the mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
+    rows = index.fetch(
+        "SELECT coalesce(names.name, ''), reward FROM responses"
+        " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
+    )
+    by_agent: dict[str, list[float]] = {}
+    for agent, reward in rows:
+        by_agent.setdefault(agent, []).append(reward)
+    return rank_means(by_agent)
+
+
+def _read_totals(index: RunIndex) -> dict[str, Any]:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
     `evidence_warning` is a sentence where most findings have no quotation; None elsewhere.
     """
-    ((responses, failed, degraded, coverage, began, ended, unsupported),) = index.fetch(
-        "SELECT count(*), total(status = 'failed'), total(status = 'degraded'), avg(coverage), min(at), max(at),"
-        " total(unsupported) FROM responses"
+    responses = index.fetch_record(
+        "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
+        " count(*) FILTER (WHERE status = 'degraded') AS degraded, avg(coverage) AS coverage, min(at) AS began,"
+        " max(at) AS ended, max(unsupported) AS unsupported FROM responses"
     )
-    warning = count_findings(index.run).warning if unsupported else None
-    ((calls, cached, unpriced, cost),) = index.fetch(
-        "SELECT count(*), total(is_cached), total(cost IS NULL), sum(iif(is_cached, 0, cost)) FROM calls"
+    calls = index.fetch_record(
+        "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(*) - count(cost) AS unpriced,"
+        " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
     )
     components = index.fetch(
         "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
         " JOIN names ON names.number = component GROUP BY component ORDER BY component"
     )
-    return {
-        "responses": responses,
-        "failed": int(failed),
-        "evidence_warning": warning,
-        "degraded": int(degraded),
-        "coverage": coverage,
-        "calls": calls,
-        "cached": int(cached),
-        "unpriced": int(unpriced),
-        "cost": cost,
-        "began": began,
-        "ended": ended,
-        "components": components,
-    }
+    warning = count_findings(index.run).warning if responses["unsupported"] else None
+    return {**responses, **calls, "components": components, "evidence_warning": warning}
 
 
-def read_agents(index: RunIndex, name_unit: Callable[[str], str] = str) -> list[RankedAgent]:
-    """Return the agents, the best mean first, with intervals over tasks, or over the units named by `name_unit`."""
+def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[RankedAgent]:
+    """Return the agents, the best mean first, with intervals over the units that `name_unit` makes of tasks."""
     rows = index.fetch(
         "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward) FROM responses"
         " LEFT JOIN names AS agents ON agents.number = agent JOIN names AS tasks ON tasks.number = task"
@@ -82,7 +102,7 @@ def read_agents(index: RunIndex, name_unit: Callable[[str], str] = str) -> list[
     )
 
 
-def read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
+def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
     """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
     ((low, high),) = index.fetch("SELECT min(reward), max(reward) FROM responses")
     if low is None:

@@ -1,9 +1,8 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from math import fsum
 from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
@@ -26,25 +25,16 @@ from jurygraph.studies.ranking import (
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import (
-    check_links,
-    describe_progress,
-    read_agents,
-    read_buckets,
-    read_totals,
-)
+from jurygraph.viewer.overview import check_links, describe_run, read_means
 from jurygraph.viewer.report import describe_response
 from jurygraph.viewer.scans import Scans
 from jurygraph.viewer.shapes import draw_waterfall
-from jurygraph.viewer.table import Facet, TableQuery, list_facets, read_grid, read_page
+from jurygraph.viewer.table import TableQuery, read_grid, read_page
 from jurygraph.viewer.what_if import WhatIf, explain_changed, is_about
-from jurygraph.views.agents import RankedAgent
 from jurygraph.views.trace import TraceView, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
-_OF_ALL_RECORDS = ("totals", "facets", "agents", "means", "buckets", "combiners")
-"""Figures of a whole run, which are computed once until it grows."""
 _PAUSES = 20
 """Times as long as an update took until the next one: 5 % of a core at most."""
 _MAX_FLIPS = 100
@@ -54,10 +44,17 @@ _MAX_SELECTS = 200
 
 @dataclass
 class OpenRun:
-    """A run that is looked at, with its index."""
+    """A run that is looked at, with its index; `update` comes before anything else.
+
+    Attributes:
+        figures: what its overview shows, and the `means` of its agents.
+        combiners: the components of its decisions, with their combiners.
+    """
 
     run: Run
     index: RunIndex
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    combiners: Collection[tuple[str, str]] = ()
     other: "OpenRun | None" = None
     """The second run, which this one is compared with."""
     comparison: tuple[tuple[int, int], Report] | None = None
@@ -74,10 +71,6 @@ class OpenRun:
             await self.scans.read(lambda run: check_links(run, self.scans.go_on))
         except TraceMismatch as error:
             self.fault = str(error)
-
-    @cached_property
-    def combiners(self) -> Collection[tuple[str, str]]:
-        return list_combiners(self.run)
 
     @property
     def controls(self) -> list[TriedSetting]:
@@ -105,71 +98,28 @@ class OpenRun:
         start = monotonic()
         if start < self.next_update:
             return
-        if self.index.update():
-            for name in _OF_ALL_RECORDS:
-                vars(self).pop(name, None)
-            self.compute()
+        if self.index.update() or not self.figures:
+            self.figures = {**describe_run(self.index), "means": read_means(self.index)}
+            self.combiners = list_combiners(self.run)
         end = monotonic()
         self.next_update = end + _PAUSES * (end - start)
 
-    def compute(self) -> None:
-        """Compute the figures of the whole run now, so that no page has to wait for them."""
-        for name in _OF_ALL_RECORDS:
-            getattr(self, name)
-
-    @property
-    def state(self) -> str:
-        return describe_progress(self.run)
-
-    @cached_property
-    def totals(self) -> dict[str, Any]:
-        """The figures of the whole run, by their names on its page."""
-        return read_totals(self.index)
-
-    @cached_property
-    def facets(self) -> dict[str, list[Facet]]:
-        return list_facets(self.index)
-
-    @cached_property
-    def agents(self) -> list[RankedAgent]:
-        return read_agents(self.index)
-
-    @cached_property
-    def means(self) -> dict[str, float]:
-        """The mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
-        rows = self.index.fetch(
-            "SELECT coalesce(names.name, ''), reward FROM responses"
-            " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
-        )
-        by_agent: dict[str, list[float]] = {}
-        for agent, reward in rows:
-            by_agent.setdefault(agent, []).append(reward)
-        means = {agent: fsum(values) / len(values) for agent, values in by_agent.items()}
-        return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
-
-    @cached_property
-    def buckets(self) -> tuple[float, float, list[int]]:
-        return read_buckets(self.index)
-
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
-    context = {
-        "title": opened.name,
-        **opened.totals,
-        "agents": opened.agents,
-        "buckets": opened.buckets,
-        "facets": opened.facets,
-        "worst": read_page(opened.index, TableQuery(sort="reward"), rows=5),
-        "header": opened.run.header,
-    }
-    return "run.html", context
+    worst = read_page(opened.index, TableQuery(sort="reward"), rows=5)
+    return "run.html", {"title": opened.name, **opened.figures, "worst": worst}
 
 
 def show_table(opened: OpenRun, request: web.Request) -> Page:
     query = TableQuery.from_url(request.query)
     page = read_page(opened.index, query)
     questions = list(opened.index.names("question"))
-    context = {"title": "Responses", "page": page, "query": query, "facets": opened.facets}
+    context = {
+        "title": "Responses",
+        "page": page,
+        "query": query,
+        "facets": opened.figures["facets"],
+    }
     grid = read_grid(opened.index, page) if query.grid else None
     components = list(opened.index.names("component"))
     return "table.html", {**context, "questions": questions, "grid": grid, "components": components}
@@ -202,7 +152,7 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
         report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
     context = {
         "title": "Ranking",
-        "now": opened.means,
+        "now": opened.figures["means"],
         "changed": changed,
         "changes": changes,
         "controls": opened.controls,
@@ -276,7 +226,7 @@ async def show_comparison(opened: OpenRun, request: web.Request) -> Page:
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     report = await _compare(opened, other)
-    lows, highs = zip(*(each.buckets[:2] for each in (opened, other)), strict=True)
+    lows, highs = zip(*(each.figures["buckets"][:2] for each in (opened, other)), strict=True)
     ends = {"lowest": min(lows), "highest": max(highs)}
     return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 

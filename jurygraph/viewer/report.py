@@ -14,9 +14,8 @@ from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import describe_progress, read_agents, read_buckets, read_totals
+from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
-from jurygraph.viewer.table import list_facets
 from jurygraph.views.trace import TraceView, describe_loss, view_query, view_trace
 
 MOST = 500
@@ -33,21 +32,12 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 
     Raises `TraceMismatch` where a response is not what was written.
     """
-    totals = read_totals(index)
-    ((scored,),) = index.fetch("SELECT count(reward) FROM responses")
     lowest = [name for (name,) in index.fetch(LOWEST, most)]
     without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MOST_ROWS)]
     context = {
-        **totals,
-        "run": run,
-        "header": run.header,
-        "state": describe_progress(run),
-        "agents": read_agents(index, partial(unit_of, run)),
+        **describe_run(index, partial(unit_of, run)),
         "most_leads": _MOST_LEADS,
-        "buckets": read_buckets(index),
-        "failures": list_facets(index)["failure"],
         "has_gates": bool(run.config.gates),
-        "scored": scored,
         "most": most,
         "most_rows": _MOST_ROWS,
         "most_losses": _MOST_LOSSES,

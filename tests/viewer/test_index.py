@@ -109,7 +109,7 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
         assert busy == [0, 0, 0, 0]
         opened.update()
         assert names(index) == [trace.response_id for trace in run.traces()]
-        assert opened.means == AgentRanker(run).rank()
+        assert opened.figures["means"] == AgentRanker(run).rank()
 
 
 def test_an_erased_text_is_nowhere_in_the_index(letters: Path) -> None:

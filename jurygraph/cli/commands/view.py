@@ -60,7 +60,7 @@ def view(
             with progress("reading texts and verdicts", responses, "responses") as report:
                 index.complete(report)
             runs[letter] = OpenRun(stored_run, index)
-            runs[letter].compute()
+            runs[letter].update()
         if other is not None:
             runs["a"].other = runs["b"]
         asyncio.run(_serve(runs, host, port))
