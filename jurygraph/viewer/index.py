@@ -7,7 +7,7 @@ Its verdicts are those of the run in the form that rankings and comparisons need
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -83,14 +83,18 @@ class RunIndex:
     def __init__(self, run: Run, *, is_temporary: bool = False) -> None:
         self.run = run
         has_own_texts = run.base is None and not run.is_set_of_runs
-        may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
-        connection = _connect(run.folder) if may_stay else None
-        self._is_temporary = connection is None
-        self._connection = connection or _connect_to_temporary()
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._last_decision = ""
+        self._may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
+        self._open()
         if not self._fits():
             self._begin_anew()
+
+    def _open(self) -> None:
+        connection = _connect(self.run.folder) if self._may_stay else None
+        self._may_stay = connection is not None
+        # A temporary file has no name: SQLite makes it for this connection alone.
+        self._connection = connection or sqlite3.connect("", check_same_thread=False)
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._last_decision = ""
 
     def close(self) -> None:
         self._connection.close()
@@ -121,14 +125,12 @@ class RunIndex:
         It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        groups = self._new_groups(last, self.records)
-        while batch := list(islice(groups, _BATCH_GROUPS)):
-            with self._connection:
-                for group in batch:
-                    self._add_query(group.record.key)
-                    self._insert("texts (rowid, text, reasons)", self._text_rows(group))
-                    self._add_verdicts(group)
-            report(sum(len(group.traces) for group in batch))
+        self._add_each(self._complete_group, last, self.records, report)
+
+    def _complete_group(self, group: StoredGroup) -> None:
+        self._add_query(group.record.key)
+        self._insert("texts (rowid, text, reasons)", self._text_rows(group))
+        self._add_verdicts(group)
 
     def _add_query(self, task_id: str) -> None:
         number = self._number_of("task", task_id)
@@ -193,29 +195,28 @@ class RunIndex:
         if self._has_erasures(before) or (before and self.run.base is not None):
             self._begin_anew()
             before = 0
+        # An update that was interrupted has added some of the groups.
+        ((last,),) = self.fetch("SELECT coalesce(max(group_number), 0) FROM responses")
         end = ledger.count
-        groups = self._new_groups(before, end)
+        self._add_each(self._add_group, max(last, before), end, report)
+        with self._connection:
+            self._set_fact("records", end)
+            self._set_fact("head", ledger.record_at(end).link.hex())
+        return True
+
+    def _add_each(
+        self, add: Callable[[StoredGroup], None], after: int, up_to: int, report: ProgressCallback
+    ) -> None:
+        """Add the groups whose records have numbers above `after` and up to `up_to`, some in each transaction."""
+        if self.run.base is None:
+            groups = read_stored_groups_after(self.run, after, up_to)
+        else:
+            groups = iter(()) if after else read_stored_groups(self.run)
         while batch := list(islice(groups, _BATCH_GROUPS)):
             with self._connection:
                 for group in batch:
-                    self._add_group(group)
-                if self.run.base is None:  # so that an index that was interrupted goes on from here
-                    last = batch[-1]
-                    self._note_records(last.record.seq + last.body["size"])
+                    add(group)
             report(sum(len(group.traces) for group in batch))
-        with self._connection:
-            self._note_records(end)
-        return True
-
-    def _note_records(self, count: int) -> None:
-        """Note that the records up to this number are in the index."""
-        self._set_fact("records", count)
-        self._set_fact("head", self.run.ledger.record_at(count).link.hex())
-
-    def _new_groups(self, after: int, up_to: int) -> Iterator[StoredGroup]:
-        if self.run.base is None:
-            return read_stored_groups_after(self.run, after, up_to)
-        return iter(()) if after else read_stored_groups(self.run)
 
     def _has_erasures(self, after: int) -> bool:
         """Return whether texts were erased since: their words can only be dropped with all others."""
@@ -235,15 +236,9 @@ class RunIndex:
 
     def _begin_anew(self) -> None:
         self._connection.close()
-        if self._is_temporary:
-            self._connection = _connect_to_temporary()
-        else:
+        if self._may_stay:
             run_folder.discard_index(self.run.folder)
-            connection = _connect(self.run.folder)
-            self._is_temporary = connection is None  # another viewer took it meanwhile
-            self._connection = connection or _connect_to_temporary()
-        self._numbers = {}
-        self._last_decision = ""
+        self._open()
         with self._connection:
             self._connection.executescript(_TABLES)
             for name, value in (("version", VERSION), ("run", self.run.id), ("records", 0)):
@@ -273,21 +268,13 @@ class RunIndex:
             group.decision,
             {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
         )
-        responses = []
-        components: list[tuple[Any, ...]] = []
-        verdicts: list[tuple[Any, ...]] = []
-        calls: list[tuple[Any, ...]] = []
-        for trace in group.traces:
-            # Those that another judge's superseded count nowhere.
-            valid = [item for item in trace.body["verdicts"] if not item.get("superseded")]
-            responses.append(self._response_row(task, group, trace, valid))
-            components += self._component_rows(trace)
-            verdicts += self._verdict_rows(trace, valid, questions)
-            calls += map(_call_row, trace.body.get("calls", ()))
-        self._insert("responses", responses)
-        self._insert("components", components)
-        self._insert("verdicts", verdicts)
-        self._insert("calls", calls)
+        traces = group.traces
+        self._insert("responses", [self._response_row(task, group, trace) for trace in traces])
+        self._insert("components", chain.from_iterable(map(self._component_rows, traces)))
+        verdicts = (self._verdict_rows(trace, questions) for trace in traces)
+        self._insert("verdicts", chain.from_iterable(verdicts))
+        calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
+        self._insert("calls", map(_call_row, calls))
 
     def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
@@ -320,18 +307,15 @@ class RunIndex:
 
     def _drop_group(self, number: int) -> None:
         members = "SELECT number FROM responses WHERE group_number = ?"
-        for table in ("components", "verdicts"):
-            query = f"DELETE FROM {table} WHERE response IN ({members})"
+        for column in ("components.response", "verdicts.response", "responses.number"):
+            table, _, _ = column.partition(".")
+            query = f"DELETE FROM {table} WHERE {column} IN ({members})"
             self._connection.execute(query, (number,))
-        self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
 
     def _response_row(
-        self,
-        task: int,
-        group: StoredGroup,
-        trace: TraceWithoutTexts,
-        verdicts: Sequence[Mapping[str, Any]],
+        self, task: int, group: StoredGroup, trace: TraceWithoutTexts
     ) -> tuple[Any, ...]:
+        verdicts = list(_valid_verdicts(trace))
         calls = trace.body.get("calls", ())
         costs = [call["cost"] for call in calls if call.get("cost") is not None]
         return (
@@ -357,12 +341,9 @@ class RunIndex:
             yield self._number_of("component", name), trace.record.seq, judged, counted
 
     def _verdict_rows(
-        self,
-        trace: TraceWithoutTexts,
-        verdicts: Iterable[Mapping[str, Any]],
-        questions: Sequence[int],
+        self, trace: TraceWithoutTexts, questions: Sequence[int]
     ) -> Iterator[tuple[Any, ...]]:
-        for position, verdict in enumerate(verdicts):
+        for position, verdict in enumerate(_valid_verdicts(trace)):
             judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
@@ -373,6 +354,11 @@ class RunIndex:
                 verdict.get("score"),
                 None if failure is None else self._number_of("failure", " ".join(failure)),
             )
+
+
+def _valid_verdicts(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
+    """Yield the verdicts of a trace; those that another judge's superseded count nowhere."""
+    return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
 def _kind_of(question: Question) -> str:
@@ -447,8 +433,3 @@ def _connect(folder: Path) -> sqlite3.Connection | None:
     except sqlite3.DatabaseError:
         pass  # no index, which is found when it is read
     return connection
-
-
-def _connect_to_temporary() -> sqlite3.Connection:
-    """Open an index in a file without a name, which SQLite makes for this connection alone."""
-    return sqlite3.connect("", check_same_thread=False)

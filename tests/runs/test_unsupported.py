@@ -12,7 +12,7 @@ from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import read_totals
+from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.report import report_run
 from tests.cli.conftest import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in
@@ -132,5 +132,5 @@ def test_a_run_says_that_most_findings_have_no_quotation(
     assert (warning in run_command("show", folder).err) == is_mostly
     with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
-        assert (warning in (read_totals(index)["evidence_warning"] or "")) == is_mostly
+        assert (warning in (describe_run(index)["evidence_warning"] or "")) == is_mostly
         assert (warning in report_run(run, index, 3, lambda count: None)) == is_mostly
