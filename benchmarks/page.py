@@ -115,12 +115,12 @@ def _cpu(pid: int) -> float:
 
 def write_for_ever(folder: Path, by: str) -> None:
     """Score groups of 8 responses on six criteria by a scripted judge, whose replies cost little CPU, or by rules."""
-    settings = CONFIG
-    if by == "judge":
-        judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
-        settings = {"evaluators": ["criteria"], "model": judge}
+    judge = ScriptedJudge(dict.fromkeys(CRITERIA, lambda text: len(text) % 100 / 100))
+    opened = (
+        Jury.from_config(CONFIG) if by == "rules" else Jury(evaluators=["criteria"], model=judge)
+    )
     criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in CRITERIA]
-    with Jury(**settings) as jury, jury.record(folder):
+    with opened as jury, jury.record(folder):
         for number in count():
             texts = [" ".join(Random(f"{number} {k}").choices(WORDS, k=40)) for k in range(8)]
             responses = [

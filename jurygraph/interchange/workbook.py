@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.explanation import Explanation
 from jurygraph.messages import escape_lines
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
@@ -90,10 +89,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
     """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
     for trace in run.traces():
-        questions = run.survey_without_texts_of(trace.task_id).questions
-        explanation = Explanation(trace, run.decision_of(trace.task_id), questions)
         reward = trace.reward
-        loss = describe_loss(explanation)
+        loss = describe_loss(run.explain_trace(trace))
         # This sheet is for reading: the other one has 16 digits.
         value = None if reward.value is None else round(reward.value, 4)
         query = run.short_query(trace.task_id)

@@ -456,11 +456,9 @@ class Run(Displayed):
     def predicted_scores(self, trace: Trace) -> dict[str, float]:
         """Return what each reviewer is predicted to give, by question, on the reviewer's own scale."""
         from jurygraph.explanation.predictions import predicted_scores  # lazily: it loads NumPy
-        from jurygraph.explanation.terms import ExplainedTrace
 
-        questions = self.survey_without_texts_of(trace.task_id).questions
-        explained = ExplainedTrace(trace, self.decision_of(trace.task_id), questions)
-        found = {made.verdict.question: made.value for made in predicted_scores(explained)}
+        predicted = predicted_scores(self.explain_trace(trace).explained)
+        found = {made.verdict.question: made.value for made in predicted}
         return {question: value for question, value in found.items() if value is not None}
 
     def reviewer_questions(self) -> list[str]:
@@ -628,14 +626,17 @@ class Run(Displayed):
 
         Raises `InputError` and `TraceMismatch` as `find_trace`, and `what_if` as `load_combiners`.
         """
+        return self.explain_trace(self.find_trace(response_id))
+
+    def explain_trace(self, trace: Trace) -> "Explanation":
+        """Return the explanation of a trace of this run, as `explain` does."""
         from jurygraph.explanation import Explanation  # lazily: it loads NumPy
 
-        trace = self.find_trace(response_id)
         return Explanation(
             trace,
             self.decision_of(trace.task_id),
             self.survey_without_texts_of(trace.task_id).questions,
-            group=lambda: [scored.trace for scored in self.group_with(response_id)],
+            group=lambda: [scored.trace for scored in self.group_with(trace.response_id)],
             combiners=self.load_combiners,
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
@@ -65,6 +65,9 @@ class OpenRun:
     fault: str = ""
     """The record that was found to be changed; empty where none was, or none was looked at yet."""
 
+    def __post_init__(self) -> None:
+        self.scans = Scans(self.index)
+
     async def check_records(self) -> None:
         """Check that every record follows the one before it, apart from the thread of the pages."""
         try:
@@ -76,14 +79,6 @@ class OpenRun:
     def controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
         return list_settings(self.run.config, self.combiners)
-
-    @cached_property
-    def scans(self) -> Scans:
-        return Scans(self.index)
-
-    def close(self) -> None:
-        if "scans" in vars(self):
-            self.scans.close()
 
     @property
     def name(self) -> str:

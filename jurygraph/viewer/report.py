@@ -16,7 +16,7 @@ from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
-from jurygraph.views.trace import TraceView, describe_loss, view_query, view_trace
+from jurygraph.views.trace import TraceView, describe_loss, view_texts, view_trace
 
 MOST = 500
 """Responses that a report draws by default: more than anybody reads, and a file of about 2 MB."""
@@ -79,14 +79,13 @@ def report_response(run: Run, name: str) -> str:
 
 def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
-    group = run.group_with(view.trace.response_id)
-    responses = {scored.trace.response_id: scored.response for scored in group}
+    texts = view_texts(run, view.trace)
     evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
-        "query": view_query(run, view.trace),
-        "messages": cut_response(responses[view.trace.response_id], quotations),
+        "query": texts.query,
+        "messages": cut_response(texts.response, quotations),
         "evidence": evidence,
-        "others": [scored.trace for scored in group],
+        "others": texts.others,
     }

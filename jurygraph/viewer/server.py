@@ -60,7 +60,7 @@ async def _check_runs(app: web.Application) -> None:
 
 async def _close_runs(app: web.Application) -> None:
     for opened in app[RUNS].values():
-        opened.close()
+        opened.scans.close()
     await asyncio.gather(*app[CHECKS], return_exceptions=True)
 
 

@@ -6,7 +6,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
@@ -144,8 +144,11 @@ class Facet(NamedTuple):
 def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> TablePage:
     """Return a page of the table. Raises `InputError` for an unknown column."""
     columns = list_columns(index, query)
-    conditions, values = _conditions(index, query)
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    conditions = ["TRUE"]
+    values: list[Any] = []
+    for condition, its_values in _conditions(index, query):
+        conditions.append(condition)
+        values += its_values
     key = expression_of(index, query.sort_column) if query.sort else "NULL"
     position = ""
     if query.after:
@@ -153,7 +156,8 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
         values += after
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
-    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINS} {where}"
+    where = " AND ".join(conditions)
+    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINS} WHERE {where}"
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch(
         f"SELECT number, key, total FROM ({keyed}) {position} ORDER BY key IS NULL, key {direction}, number LIMIT ?",
@@ -259,54 +263,43 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
     }
 
 
-def _conditions(index: RunIndex, query: TableQuery) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a query and their values."""
-    conditions = []
-    values: list[Any] = []
-    sought = query.search.strip()
-    if sought:
-        index.complete()
-        # By its number, so that no row is joined with the name of its task.
-        task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
-        alternatives = ["responses.name = ?", f"responses.task = ({task})"]
-        values += [sought, sought]
-        # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
-        words = re.findall(r"[^\W_]+", normalize("NFC", sought))
-        if words:
-            matched = " ".join(f'"{word}"' for word in words)
-            alternatives.append(f"responses.number IN ({_TEXTS_WITH})")
-            alternatives.append(f"responses.task IN ({_QUERIES_WITH})")
-            values += [matched, matched]
-        conditions.append(f"({' OR '.join(alternatives)})")
-    status, status_values = _status_condition(query.status)
-    conditions += status
-    values += status_values
-    for field, source in (("agent", "agents.name"), ("task", "tasks.name")):
-        if field == "agent" and query.agent == NO_AGENT:
-            conditions.append("responses.agent IS NULL")
-        elif getattr(query, field):
-            conditions.append(f"{source} = ?")
-            values.append(getattr(query, field))
-    for field in ("failure", "judge"):
-        if getattr(query, field):
-            number = index.names(field).get(getattr(query, field), -1)
-            conditions.append(
-                f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
-            )
-            values.append(number)
-    return conditions, values
-
-
-def _status_condition(status: str) -> tuple[list[str], list[Any]]:
-    """Return the condition for a status. Raises `InputError` for an unknown one."""
-    if not status:
-        return [], []
-    if status not in _STATUSES:
+def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status."""
+    if query.search.strip():
+        yield _search_condition(index, query.search.strip())
+    if query.status not in ("", *_STATUSES):
         known = ", ".join(_STATUSES)
-        raise InputError(f"there is no status {status!r}; write one of {known}")
-    if status == "gated":
-        return ["responses.gates <> ''"], []
-    return ["responses.status = ?"], [status]
+        raise InputError(f"there is no status {query.status!r}; write one of {known}")
+    if query.status == "gated":
+        yield "responses.gates <> ''", ()
+    elif query.status:
+        yield "responses.status = ?", [query.status]
+    if query.agent == NO_AGENT:
+        yield "responses.agent IS NULL", ()
+    elif query.agent:
+        yield "agents.name = ?", [query.agent]
+    if query.task:
+        yield "tasks.name = ?", [query.task]
+    for field in ("failure", "judge"):
+        name = getattr(query, field)
+        if name:
+            condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
+            yield condition, [index.names(field).get(name, -1)]
+
+
+def _search_condition(index: RunIndex, sought: str) -> tuple[str, Sequence[str]]:
+    """Return the condition that a response or its task has this id, or all of these words, with its values."""
+    index.complete()
+    # By its number, so that no row is joined with the name of its task.
+    task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
+    condition = f"responses.name = ? OR responses.task = ({task})"
+    # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
+    words = re.findall(r"[^\W_]+", normalize("NFC", sought))
+    if not words:
+        return f"({condition})", [sought, sought]
+    matched = " ".join(f'"{word}"' for word in words)
+    condition += f" OR responses.number IN ({_TEXTS_WITH}) OR responses.task IN ({_QUERIES_WITH})"
+    return f"({condition})", [sought, sought, matched, matched]
 
 
 def _position(query: TableQuery) -> tuple[str, list[Any]]:

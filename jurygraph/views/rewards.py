@@ -70,7 +70,7 @@ def _disagreement(trace: TraceWithoutTexts) -> float | None:
     return max(judge_differences(trace.body["verdicts"]), default=None)
 
 
-_FIXED: Mapping[str, RewardColumn] = {
+_COLUMNS: Mapping[str, RewardColumn] = {
     column.name: column
     for column in (
         RewardColumn("response", attrgetter("response_id"), True),
@@ -78,22 +78,18 @@ _FIXED: Mapping[str, RewardColumn] = {
         RewardColumn("status", _status, True),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("coverage", attrgetter("coverage")),
-    )
-}
-_MAX_COLUMNS = 12
-"""So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
-PREDICTED = "predicted."
-"""Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
-_CHOSEN: Mapping[str, RewardColumn] = {
-    column.name: column
-    for column in (
         RewardColumn("gates", _gates, True),
         RewardColumn("disagreement", _disagreement),
         RewardColumn("unsupported", _unsupported),
     )
 }
-"""Columns that are shown only if they are named, as is `query`."""
-_ALWAYS_THERE = (*_FIXED, *_CHOSEN, "query")
+_FIXED = ("response", "agent", "status", "reward", "coverage")
+"""Columns that are shown by default; the others, and `query`, only if they are named."""
+_MAX_COLUMNS = 12
+"""So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
+PREDICTED = "predicted."
+"""Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
+_ALWAYS_THERE = (*_COLUMNS, "query")
 
 
 class Selection(NamedTuple):
@@ -258,10 +254,8 @@ def name_predictions(run: Run) -> list[str]:
 def _find_column(
     run: Run, option: str, name: str, predict: "Predictor | None" = None
 ) -> RewardColumn:
-    if name in _FIXED:
-        return _FIXED[name]
-    if name in _CHOSEN:
-        return _CHOSEN[name]
+    if name in _COLUMNS:
+        return _COLUMNS[name]
     if name == "query":
         query_of = lru_cache(maxsize=16)(
             lambda seq: run.short_query(run.source.ledger.record_at(seq).key)

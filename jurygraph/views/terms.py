@@ -205,10 +205,7 @@ def _view_stakeholders(
         difficulty = difficulties.get(name, {})
         yield StakeholderView(
             name=name,
-            hard=difficulty.get("hard"),
-            soft=difficulty.get("soft"),
-            conflict=difficulty.get("conflict"),
-            difficulty=difficulty.get("difficulty"),
+            **{term: difficulty.get(term) for term in ("hard", "soft", "conflict", "difficulty")},
             weight=use.input_weight,
             utility=term.parts.get(name),
         )

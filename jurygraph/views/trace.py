@@ -9,7 +9,7 @@ from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
 from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
-from jurygraph.schema import Material, RecordedVerdict, Trace
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.views.terms import TermView, view_term
 
@@ -132,23 +132,19 @@ def _profile_readers(trace: Trace) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TextsView:
-    """The query of a trace's task and the text of its response; None where they were erased."""
+    """The query of a task and a response, None where they were erased; `others` are the traces of its whole group."""
 
     query: str | None
-    response: str | None
-
-
-def view_query(run: Run, trace: Trace) -> str | None:
-    """Return the query of a trace's task as text; None where it was erased."""
-    task = run.task(trace.task_id)
-    return None if task is None else chat_text(task.query)
+    response: Response | None
+    others: Sequence[Trace]
 
 
 def view_texts(run: Run, trace: Trace) -> TextsView:
+    task = run.task(trace.task_id)
     group = run.group_with(trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
-    response = responses[trace.response_id]
     return TextsView(
-        query=view_query(run, trace),
-        response=None if response is None else response.text,
+        query=None if task is None else chat_text(task.query),
+        response=responses[trace.response_id],
+        others=[scored.trace for scored in group],
     )

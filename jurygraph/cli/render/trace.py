@@ -64,7 +64,8 @@ def text_lines(view: TraceView, texts: TextsView, in_full: bool) -> Iterator[str
     labels = [f"{name} {to_text(value)}" for name, value in view.trace.labels.items()]
     if labels:
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
-    for title, text in (("query", texts.query), ("text", texts.response)):
+    response = None if texts.response is None else texts.response.text
+    for title, text in (("query", texts.query), ("text", response)):
         content = ERASED if text is None else text
         if in_full:
             yield from _paragraphs(title, content, "")
