@@ -1,4 +1,4 @@
-"""Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph, contrasts and votes."""
+"""Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph and votes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,18 +93,6 @@ class GraphView:
     edges: Sequence[EdgeView]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContrastsView:
-    """The number of edited variants of a response, and those `missed`, which score no less, by name and edit."""
-
-    number: int
-    missed: Sequence[tuple[str, str]]
-
-    @property
-    def correct(self) -> int:
-        return self.number - len(self.missed)
-
-
 Prediction = float | str
 """A vote: a score, what a reviewer is predicted to give, such as "4 of 1–5", or why it counts for nothing."""
 
@@ -142,7 +130,6 @@ class TermView:
     parts: Sequence[PartView]
     weights: WeightsView | None
     graph: GraphView | None
-    contrasts: ContrastsView | None
     votes: Sequence[VoteView]
 
     @property
@@ -154,6 +141,9 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained.trace
     summand = term.term
     has_criteria = term.combiner.counts_criteria
+    remarks = list(term.combiner.describe_inputs(term.params))
+    if term.combiner.ranks_contrasts:
+        remarks += _describe_contrasts(trace, term)
     return TermView(
         name=summand.name,
         weight=summand.weight,
@@ -161,11 +151,10 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
         contribution=summand.contribution,
         judged=trace.reward.components.get(summand.name, summand.value),
         rule=term.combiner.describe_rule(term.params) if has_criteria else "",
-        remarks=term.combiner.describe_inputs(term.params),
+        remarks=remarks,
         parts=_view_parts(term),
         weights=_view_weights(term),
         graph=_view_graph(term) if has_criteria else None,
-        contrasts=_view_contrasts(trace, term) if term.combiner.ranks_contrasts else None,
         votes=_view_votes(explained, term),
     )
 
@@ -240,8 +229,8 @@ def _view_graph(term: ExplainedTerm) -> GraphView:
     return GraphView(rule=term.combiner.describe_rule(term.params), nodes=nodes, edges=edges)
 
 
-def _view_contrasts(trace: Trace, term: ExplainedTerm) -> ContrastsView:
-    """Return which variants of the response a term compares, and which of them it does not rank below it."""
+def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
+    """Yield how many edited variants of the response score less than it, and a remark on each of the others."""
     edits: dict[str, Any] = {}
     for material in trace.material:
         for variant in material.variants:
@@ -253,8 +242,12 @@ def _view_contrasts(trace: Trace, term: ExplainedTerm) -> ContrastsView:
         margin = term.diagnostics.get(f"pair {number}")
         if margin is not None and margin <= 0.0:
             edit = edits[name] if isinstance(edits[name], Mapping) else {}
-            missed.append((name, edit.get("says", edit.get("kind", "an edit"))))
-    return ContrastsView(number=len(names), missed=missed)
+            says = edit.get("says", edit.get("kind", "an edit"))
+            missed.append(f"ranked incorrectly: {name} ({says})")
+    if names:
+        correct = len(names) - len(missed)
+        yield f"{correct} of {len(names)} contrasts score less than the response"
+    yield from missed
 
 
 def _view_votes(explained: ExplainedTrace, term: ExplainedTerm) -> list[VoteView]:

@@ -1,6 +1,6 @@
 """The view of one trace: its reward by terms, what each lost, and every verdict with its effect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jurygraph.explanation import Explanation
@@ -10,7 +10,7 @@ from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
 from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import READ_FROM_FILE, chat_text
 from jurygraph.views.terms import TermView, view_term
 
 
@@ -21,15 +21,6 @@ class JudgedQuestion:
     question: str
     turn: int | None
     answers: Sequence[RecordedVerdict]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnnotationView:
-    """The origin of a rubric's graph: its edges, the models that annotated them, and what they left open."""
-
-    edges: int
-    models: Sequence[str]
-    unanswered: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +35,7 @@ class TraceView:
         predictions: what reviewers are predicted to give, on their own scales.
         verdicts: all verdicts with their effects and evidence, without superseded ones.
         judges: the questions that several judges answered.
-        profiles: what read the constraints of each stakeholder in a profile, and their `tensions`.
+        notes: what the run is for, and what its plan was made of.
         materials: what was derived from the response for its judges, where it has a failure or a note.
     """
 
@@ -56,8 +47,7 @@ class TraceView:
     predictions: Sequence[PredictedScore]
     verdicts: Sequence[ExplainedVerdict]
     judges: Sequence[JudgedQuestion]
-    annotation: AnnotationView | None
-    profiles: Mapping[str, str]
+    notes: Sequence[str]
     materials: Sequence[Material]
 
 
@@ -73,8 +63,7 @@ def view_trace(explanation: Explanation) -> TraceView:
         predictions=predicted_scores(explained),
         verdicts=explained.verdicts,
         judges=_view_judges(trace),
-        annotation=_view_annotation(trace),
-        profiles=_profile_readers(trace),
+        notes=list(_list_notes(trace)),
         materials=[made for made in trace.material if made.failure is not None or made.note],
     )
 
@@ -110,24 +99,28 @@ def _view_judges(trace: Trace) -> list[JudgedQuestion]:
     ]
 
 
-def _view_annotation(trace: Trace) -> AnnotationView | None:
+def _list_notes(trace: Trace) -> Iterator[str]:
+    """Yield what the run is for, where the edges of the rubric come from, and what read each stakeholder's profile."""
+    if trace.purpose is not None:
+        yield f"purpose: {trace.purpose.description}"
     rubric = None if trace.plan is None else trace.plan.rubric
-    if rubric is None:
-        return None
-    models = sorted({edge.model for edge in rubric.edges if edge.model})
-    record = rubric.annotation
-    unanswered = 0 if record is None else len(record.unanswered) + len(record.unassigned)
-    return AnnotationView(edges=len(rubric.edges), models=models, unanswered=unanswered)
-
-
-def _profile_readers(trace: Trace) -> dict[str, str]:
+    if rubric is not None:
+        models = sorted({edge.model for edge in rubric.edges if edge.model})
+        annotators = ", ".join(models) or "a model"
+        record = rubric.annotation
+        missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+        rest = f"; {missing} pairs or criteria have no answer" if missing else ""
+        yield f"rubric graph: {len(rubric.edges)} edges, annotated by {annotators}{rest}"
     profiles = None if trace.plan is None else trace.plan.profiles
-    if profiles is None:
-        return {}
-    readers = {f"constraints of {name}": reader for name, reader in profiles.by.items()}
-    if profiles.tensions_by is not None:
-        readers["tensions"] = profiles.tensions_by
-    return readers
+    if profiles is not None:
+        for name, reader in profiles.by.items():
+            yield f"constraints of {name}: {_describe_reader(reader)}"
+        if profiles.tensions_by is not None:
+            yield f"tensions: {_describe_reader(profiles.tensions_by)}"
+
+
+def _describe_reader(reader: str) -> str:
+    return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
 
 
 @dataclass(frozen=True, kw_only=True)

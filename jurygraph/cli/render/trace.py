@@ -21,10 +21,9 @@ from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Call, Failure, RecordedVerdict
-from jurygraph.schema.task import READ_FROM_FILE
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import Prediction, TermView, VoteView, WeightsView
-from jurygraph.views.trace import AnnotationView, JudgedQuestion, TextsView, TraceView
+from jurygraph.views.trace import JudgedQuestion, TextsView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE = 300
@@ -173,36 +172,15 @@ def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
 
 
 def _note_lines(view: TraceView) -> Iterator[str]:
-    """Return notes on contrasts, votes, judges, the purpose of the run, what the plan was made of, and material."""
+    """Return remarks and votes of terms, what several judges said, notes on the run and its plan, and on material."""
     for term in view.terms:
-        yield from _contrast_lines(term)
         yield from (f"{term.name}: {remark}" for remark in term.remarks)
         yield from (_vote_line(term.name, vote) for vote in term.votes)
     yield from map(_judge_line, view.judges)
-    if view.trace.purpose is not None:
-        yield f"purpose: {view.trace.purpose.description}"
-    if view.annotation is not None:
-        yield _annotation_line(view.annotation)
-    for content, reader in view.profiles.items():
-        origin = f"profile parsed by {reader}"
-        if reader == READ_FROM_FILE:
-            origin = "from a file of profiles"
-        yield f"{content}: {origin}"
+    yield from view.notes
     for material in view.materials:
         note = material.note if material.failure is None else _describe_failure(material.failure)
         yield f"material {material.name}: {note}"
-
-
-def _contrast_lines(term: TermView) -> Iterator[str]:
-    """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
-    contrasts = term.contrasts
-    if contrasts is None:
-        return
-    if contrasts.number:
-        correct = f"{contrasts.correct} of {contrasts.number} contrasts"
-        yield f"{term.name}: {correct} score less than the response"
-    for name, edit in contrasts.missed:
-        yield f"ranked incorrectly: {name} ({edit})"
 
 
 _RESULTS = {
@@ -237,13 +215,6 @@ def _judge_line(judged: JudgedQuestion) -> str:
         answers.append(f"{answer.judge} {score}{remark}")
     turn = "" if judged.turn is None else f" in turn {judged.turn}"
     return f"judges on {judged.question}{turn}: {'; '.join(answers)}"
-
-
-def _annotation_line(annotation: AnnotationView) -> str:
-    models = ", ".join(annotation.models) or "a model"
-    missing = annotation.unanswered
-    remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
-    return f"rubric graph: {annotation.edges} edges, annotated by {models}{remainder}"
 
 
 def _verdict_heading(explained: ExplainedVerdict) -> str:
