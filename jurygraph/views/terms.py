@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
-from jurygraph.display import is_filled_in
+from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.messages import format_plain, join_names
 from jurygraph.schema import ComponentInput, ComponentSpec, Trace
 
 
@@ -42,26 +43,15 @@ class StakeholderView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensionView:
-    """A tension between two stakeholders, its strength, and the reasons; none if the task states it."""
-
-    first: str
-    second: str
-    strength: float
-    reasons: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class WeightsView:
     """The frozen weights of a term that aggregates utilities (DecompR Eq. 3 to 5).
 
-    `rule` says how utilities become one number. `calibration` has γ, β and the temperature; None without difficulties.
+    `rule` says how utilities become one number, and difficulties weights; `tensions` are sentences.
     """
 
     rule: str
-    calibration: tuple[float, float, float] | None
     stakeholders: Sequence[StakeholderView]
-    tensions: Sequence[TensionView]
+    tensions: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,31 +83,12 @@ class GraphView:
     edges: Sequence[EdgeView]
 
 
-Prediction = float | str
-"""A vote: a score, what a reviewer is predicted to give, such as "4 of 1–5", or why it counts for nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class VoteView:
-    """A majority vote on equal questions: the number of votes by prediction, the most frequent first, and the result.
-
-    `outcome` is `majority` with its `value`; `no_majority`, where the failure rule decides; `hopeless`, where no
-    missing vote could make one, so that the worst case counts; or `not_applicable`. `majority` is the value, on the
-    scale of the reviewer whose answer is predicted.
-    """
-
-    labels: Sequence[str]
-    predictions: Sequence[tuple[Prediction, int]]
-    outcome: Literal["majority", "no_majority", "hopeless", "not_applicable"]
-    value: float | None
-    majority: Prediction | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class TermView:
     """A term of a reward: contribution = weight × value.
 
     `judged` is the value of the judged part alone; the term `is_filled_in` if the failure rule gave it another one.
+    `remarks` and `votes` are sentences.
     """
 
     name: str
@@ -130,7 +101,7 @@ class TermView:
     parts: Sequence[PartView]
     weights: WeightsView | None
     graph: GraphView | None
-    votes: Sequence[VoteView]
+    votes: Sequence[str]
 
     @property
     def is_filled_in(self) -> bool:
@@ -155,7 +126,7 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
         parts=_view_parts(term),
         weights=_view_weights(term),
         graph=_view_graph(term) if has_criteria else None,
-        votes=_view_votes(explained, term),
+        votes=list(_describe_votes(explained, term)),
     )
 
 
@@ -176,14 +147,17 @@ def _view_weights(term: ExplainedTerm) -> WeightsView | None:
     if spec is None or not term.combiner.aggregates_utilities:
         return None
     difficulties: Any = spec.params.get("difficulty", {})
+    rule = term.combiner.describe_rule(spec.params)
     calibration: Any = spec.params.get("calibration")
     if calibration is not None:
-        calibration = calibration["gamma"], calibration["beta"], calibration["temperature"]
+        names = ("gamma", "beta", "temperature")
+        gamma, beta, temperature = (f"{calibration[name]:g}" for name in names)
+        rule += f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
+        rule += "; hard and soft are sums of the restrictiveness of the constraints in the task"
     return WeightsView(
-        rule=term.combiner.describe_rule(spec.params),
-        calibration=calibration,
+        rule=rule,
         stakeholders=list(_view_stakeholders(term, spec, difficulties)),
-        tensions=list(_view_tensions(difficulties)),
+        tensions=list(_describe_tensions(difficulties)),
     )
 
 
@@ -200,13 +174,13 @@ def _view_stakeholders(
         )
 
 
-def _view_tensions(difficulties: Mapping[str, Any]) -> Iterator[TensionView]:
+def _describe_tensions(difficulties: Mapping[str, Any]) -> Iterator[str]:
     for name, difficulty in difficulties.items():
         for other, tension in difficulty.get("tensions", {}).items():
             if name < other:  # a tension is stored with both
-                yield TensionView(
-                    first=name, second=other, strength=tension["strength"], reasons=tension["why"]
-                )
+                why = "; ".join(tension["why"]) or "given by the task"
+                strength = format_number(tension["strength"])
+                yield f"tension between {name} and {other}: {strength}, {why}"
 
 
 def _view_graph(term: ExplainedTerm) -> GraphView:
@@ -250,30 +224,17 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     yield from missed
 
 
-def _view_votes(explained: ExplainedTrace, term: ExplainedTerm) -> list[VoteView]:
-    """Return the majority votes of a term; those with equal predictions and results are one."""
-    labels: dict[tuple[Any, ...], list[str]] = {}
+def _describe_votes(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]:
+    """Yield the majority votes of a term; those with equal predictions and results are one."""
+    labels: dict[str, list[str]] = {}
     for use in term.inputs.values():
         for voting, columns in _list_ballots(explained, use):
-            outcome = _outcome_of(columns)
-            value = float(columns.value[0, 0]) if outcome == "majority" else None
-            predictions = Counter(_predict(verdict, use.has_judges) for verdict in voting)
-            majority: Prediction | None = value
-            for verdict in voting:
-                if verdict.prediction is not None and verdict.score == value:
-                    majority = verdict.prediction
-            vote = tuple(predictions.most_common()), outcome, value, majority
-            labels.setdefault(vote, []).append(voting[0].label)
-    return [
-        VoteView(
-            labels=names,
-            predictions=predictions,
-            outcome=outcome,
-            value=value,
-            majority=majority,
-        )
-        for (predictions, outcome, value, majority), names in labels.items()
-    ]
+            counts = Counter(_predict(verdict, use.has_judges) for verdict in voting)
+            votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
+            result = f"{', '.join(votes)}; {_describe_outcome(voting, columns)}"
+            labels.setdefault(result, []).append(voting[0].label)
+    for result, names in labels.items():
+        yield f"vote on {join_names(names)}: {result}"
 
 
 def _list_ballots(
@@ -289,27 +250,29 @@ def _list_ballots(
                 yield voting, columns
 
 
-def _predict(verdict: ExplainedVerdict, has_judges: bool) -> Prediction:
-    """Return what a verdict votes for: met or not where several judges vote, else its score."""
+def _predict(verdict: ExplainedVerdict, has_judges: bool) -> str:
+    """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
     if verdict.effect == "discarded":
         return "discarded"
     status = verdict.verdict.status
     if verdict.effect in ("not_applicable", "unjudged") and status != "ok":
-        return status
+        return status.replace("_", " ")
     if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
     if has_judges and verdict.verdict.is_binary:
-        return float(bool(verdict.verdict.met))
-    return verdict.prediction or verdict.score
+        return format_plain(float(bool(verdict.verdict.met)))
+    return verdict.prediction or format_plain(verdict.score)
 
 
-def _outcome_of(
-    columns: ScoreArrays,
-) -> Literal["majority", "no_majority", "hopeless", "not_applicable"]:
-    """Return what a vote amounts to, by its only column."""
+def _describe_outcome(voting: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
+    """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
     outcome = columns.outcome[0, 0]
-    if outcome == OK:
-        return "majority"
     if outcome == STOPPED:
-        return "hopeless"
-    return "not_applicable" if outcome == NOT_APPLICABLE else "no_majority"
+        return "no majority, and no missing vote could make one: the worst case"
+    if outcome == NOT_APPLICABLE:
+        return "the majority is not applicable"
+    if outcome != OK:
+        return "no majority: the failure rule"
+    value = float(columns.value[0, 0])
+    predictions = [vote.prediction for vote in voting if vote.prediction and vote.score == value]
+    return f"the majority is {predictions[-1] if predictions else format_plain(value)}"

@@ -9,18 +9,9 @@ from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
 from jurygraph.messages import format_plain
 from jurygraph.runs.run import Run
-from jurygraph.schema import Material, RecordedVerdict, Response, Trace
+from jurygraph.schema import Material, Response, Trace
 from jurygraph.schema.task import READ_FROM_FILE, chat_text
 from jurygraph.views.terms import TermView, view_term
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgedQuestion:
-    """The answers of several judges to a question, about a turn if it is about turns."""
-
-    question: str
-    turn: int | None
-    answers: Sequence[RecordedVerdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +25,7 @@ class TraceView:
         sentences: the explanation, whose numbers are those of `lost` and of the reward.
         predictions: what reviewers are predicted to give, on their own scales.
         verdicts: all verdicts with their effects and evidence, without superseded ones.
-        judges: the questions that several judges answered.
+        judges: what several judges answered to a question, in a sentence for each.
         notes: what the run is for, and what its plan was made of.
         materials: what was derived from the response for its judges, where it has a failure or a note.
     """
@@ -46,7 +37,7 @@ class TraceView:
     sentences: Sequence[str]
     predictions: Sequence[PredictedScore]
     verdicts: Sequence[ExplainedVerdict]
-    judges: Sequence[JudgedQuestion]
+    judges: Sequence[str]
     notes: Sequence[str]
     materials: Sequence[Material]
 
@@ -62,7 +53,7 @@ def view_trace(explanation: Explanation) -> TraceView:
         sentences=explanation.sentences(),
         predictions=predicted_scores(explained),
         verdicts=explained.verdicts,
-        judges=_view_judges(trace),
+        judges=list(_describe_judges(trace)),
         notes=list(_list_notes(trace)),
         materials=[made for made in trace.material if made.failure is not None or made.note],
     )
@@ -87,16 +78,19 @@ def describe_loss(explanation: Explanation) -> str:
     return str(costliest)
 
 
-def _view_judges(trace: Trace) -> list[JudgedQuestion]:
-    answers: dict[tuple[str, int | None], list[RecordedVerdict]] = {}
+def _describe_judges(trace: Trace) -> Iterator[str]:
+    """Yield the answers of several judges to a question, about a turn if it is about turns."""
+    answers: dict[tuple[str, int | None], list[str]] = {}
     for verdict in trace.verdicts:
         if verdict.judge is not None and verdict.about == trace.response_id:
-            answers.setdefault((verdict.question, verdict.turn), []).append(verdict)
-    return [
-        JudgedQuestion(question=question, turn=turn, answers=several)
-        for (question, turn), several in answers.items()
-        if len(several) > 1
-    ]
+            score = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
+            remark = " (superseded)" if verdict.superseded else ""
+            answer = f"{verdict.judge} {score}{remark}"
+            answers.setdefault((verdict.question, verdict.turn), []).append(answer)
+    for (question, turn), several in answers.items():
+        if len(several) > 1:
+            where = "" if turn is None else f" in turn {turn}"
+            yield f"judges on {question}{where}: {'; '.join(several)}"
 
 
 def _list_notes(trace: Trace) -> Iterator[str]:

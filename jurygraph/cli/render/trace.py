@@ -1,7 +1,6 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`, its verdicts, and the calls behind."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,15 +14,15 @@ from jurygraph.decision.decide import SPREAD
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
-from jurygraph.messages import escape_lines, format_plain, join_names
+from jurygraph.messages import escape_lines
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Call, Failure, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
-from jurygraph.views.terms import Prediction, TermView, VoteView, WeightsView
-from jurygraph.views.trace import JudgedQuestion, TextsView, TraceView
+from jurygraph.views.terms import TermView, WeightsView
+from jurygraph.views.trace import TextsView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE = 300
@@ -150,13 +149,8 @@ def _parts_line(term: TermView) -> str:
 
 def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
-    rule = weights.rule
-    if weights.calibration is not None:
-        gamma, beta, temperature = (f"{number:g}" for number in weights.calibration)
-        rule += f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
-        rule += "; hard and soft are sums of the restrictiveness of the constraints in the task"
     yield ""
-    yield f"{escape_line(name)} is {rule}"
+    yield f"{escape_line(name)} is {weights.rule}"
     rows = []
     for member in weights.stakeholders:
         difficulty = (member.hard, member.soft, member.conflict, member.difficulty)
@@ -165,56 +159,18 @@ def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
         rows.append([member.name, *terms, member.weight, member.utility, given_up])
     header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
     yield from format_table(header, rows)
-    for tension in weights.tensions:
-        pair = f"tension between {tension.first} and {tension.second}"
-        why = "; ".join(tension.reasons) or "given by the task"
-        yield escape_line(f"{pair}: {format_number(tension.strength)}, {why}", _MAX_LINE)
+    yield from (escape_line(tension, _MAX_LINE) for tension in weights.tensions)
 
 
 def _note_lines(view: TraceView) -> Iterator[str]:
     """Return remarks and votes of terms, what several judges said, notes on the run and its plan, and on material."""
     for term in view.terms:
-        yield from (f"{term.name}: {remark}" for remark in term.remarks)
-        yield from (_vote_line(term.name, vote) for vote in term.votes)
-    yield from map(_judge_line, view.judges)
+        yield from (f"{term.name}: {remark}" for remark in (*term.remarks, *term.votes))
+    yield from view.judges
     yield from view.notes
     for material in view.materials:
         note = material.note if material.failure is None else _describe_failure(material.failure)
         yield f"material {material.name}: {note}"
-
-
-_RESULTS = {
-    "no_majority": "no majority: the failure rule",
-    "hopeless": "no majority, and no missing vote could make one: the worst case",
-    "not_applicable": "the majority is not applicable",
-}
-
-
-def _vote_line(term: str, vote: VoteView) -> str:
-    tally: Counter[str] = Counter()
-    for prediction, number in vote.predictions:
-        tally[_format_prediction(prediction)] += number
-    votes = [f"{number} × {prediction}" for prediction, number in tally.most_common()]
-    result = _RESULTS.get(vote.outcome, "")
-    if vote.majority is not None:
-        result = f"the majority is {_format_prediction(vote.majority)}"
-    return f"{term}: vote on {join_names(vote.labels)}: {', '.join(votes)}; {result}"
-
-
-def _format_prediction(prediction: Prediction) -> str:
-    if isinstance(prediction, str):
-        return prediction.replace("_", " ")
-    return format_plain(prediction)
-
-
-def _judge_line(judged: JudgedQuestion) -> str:
-    answers = []
-    for answer in judged.answers:
-        score = answer.status if answer.score is None else f"{answer.score:.4f}"
-        remark = " (superseded)" if answer.superseded else ""
-        answers.append(f"{answer.judge} {score}{remark}")
-    turn = "" if judged.turn is None else f" in turn {judged.turn}"
-    return f"judges on {judged.question}{turn}: {'; '.join(answers)}"
 
 
 def _verdict_heading(explained: ExplainedVerdict) -> str:
