@@ -22,20 +22,18 @@ class QuestionView:
     verdicts: Sequence[RecordedVerdict]
     calls: Sequence[RecordedCall]
 
-    def verdicts_to_json(self) -> dict[str, Any]:
-        verdicts = [verdict.model_dump(mode="json") for verdict in self.verdicts]
-        return {**self._names(), "verdicts": verdicts}
-
-    def calls_to_json(self) -> dict[str, Any]:
-        calls = [recorded.to_json() for recorded in self.calls]
-        return {**self._names(), "calls": calls}
-
-    def _names(self) -> dict[str, Any]:
-        return {
+    def to_json(self, has_calls: bool) -> dict[str, Any]:
+        """Return the calls as a JSON object, or the verdicts, with what they are about."""
+        content: dict[str, Any] = {
             "task_id": self.task_id,
             "response_id": self.response_id,
             "question": self.question,
         }
+        if has_calls:
+            content["calls"] = [recorded.to_json() for recorded in self.calls]
+        else:
+            content["verdicts"] = [verdict.model_dump(mode="json") for verdict in self.verdicts]
+        return content
 
 
 def view_question(run: Run, response: str, name: str) -> QuestionView:

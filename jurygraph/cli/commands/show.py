@@ -162,10 +162,8 @@ def _show_question(run: Run, response: str, question: str, has_calls: bool, json
     from jurygraph.views.verdict import view_question
 
     view = view_question(run, response, question)
-    if has_calls:
-        print_report(json, view.calls_to_json() if json else {}, call_lines(view))
-    else:
-        print_report(json, view.verdicts_to_json() if json else {}, verdict_lines(view))
+    lines = call_lines(view) if has_calls else verdict_lines(view)
+    print_report(json, view.to_json(has_calls) if json else {}, lines)
 
 
 def explain(
