@@ -112,6 +112,23 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
         assert opened.figures["means"] == AgentRanker(run).rank()
 
 
+def test_a_viewer_of_a_growing_run_pauses_twenty_times_as_long_as_an_update_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    record(folder, {"ann": LETTERS["ann"]})
+    times = iter((100.0, 101.0, 120.9, 121.1, 121.2))
+    monkeypatch.setattr("jurygraph.viewer.pages.monotonic", lambda: next(times))
+    with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
+        opened = OpenRun(run, index)
+        opened.update()
+        record(folder, {"bob": LETTERS["bob"]})
+        opened.update()
+        assert (opened.figures["responses"], run.tasks_scored) == (3, 1)
+        opened.update()
+        assert (opened.figures["responses"], run.tasks_scored) == (5, 2)
+
+
 def test_an_erased_text_is_nowhere_in_the_index(letters: Path) -> None:
     with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
         index.update()
