@@ -13,15 +13,6 @@ from jurygraph.schema import ComponentInput, ComponentSpec, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartView:
-    """A part of a term: an input or a panel. Its `value` is None if it does not apply."""
-
-    name: str
-    value: float | None
-    is_judged: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class StakeholderView:
     """A stakeholder's terms of the difficulty d, weight w, utility, and share of the full utility that is given up.
 
@@ -88,7 +79,7 @@ class TermView:
     """A term of a reward: contribution = weight × value.
 
     `judged` is the value of the judged part alone; the term `is_filled_in` if the failure rule gave it another one.
-    `remarks` and `votes` are sentences.
+    `composition`, `remarks` and `votes` are sentences.
     """
 
     name: str
@@ -96,9 +87,8 @@ class TermView:
     value: float | None
     contribution: float | None
     judged: float | None
-    rule: str
+    composition: str
     remarks: Sequence[str]
-    parts: Sequence[PartView]
     weights: WeightsView | None
     graph: GraphView | None
     votes: Sequence[str]
@@ -111,7 +101,6 @@ class TermView:
 def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained.trace
     summand = term.term
-    has_criteria = term.combiner.counts_criteria
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
@@ -121,25 +110,29 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
         value=summand.value,
         contribution=summand.contribution,
         judged=trace.reward.components.get(summand.name, summand.value),
-        rule=term.combiner.describe_rule(term.params) if has_criteria else "",
+        composition=_describe_parts(term),
         remarks=remarks,
-        parts=_view_parts(term),
         weights=_view_weights(term),
-        graph=_view_graph(term) if has_criteria else None,
+        graph=_view_graph(term) if term.combiner.counts_criteria else None,
         votes=list(_describe_votes(explained, term)),
     )
 
 
-def _view_parts(term: ExplainedTerm) -> list[PartView]:
-    """Return the parts by name; none where the combiner computes none."""
+def _describe_parts(term: ExplainedTerm) -> str:
+    """Return the parts of a term, with a dash for one that does not apply and a star at one that was not judged.
+
+    It is empty where the combiner computes none.
+    """
     if not term.parts:
-        return []
+        return ""
     values: dict[str, float | None] = dict.fromkeys(term.inapplicable)
     values.update(term.parts)
-    return [
-        PartView(name=name, value=value, is_judged=not term.is_unjudged_part(name))
-        for name, value in sorted(values.items())
-    ]
+    parts = []
+    for name, value in sorted(values.items()):
+        mark = "*" if term.is_unjudged_part(name) else ""
+        parts.append(f"{name} {mark}{format_number(value)}")
+    rule = term.combiner.describe_rule(term.params) if term.combiner.counts_criteria else ""
+    return f"{term.term.name} consists of {'; '.join(filter(None, (', '.join(parts), rule)))}"
 
 
 def _view_weights(term: ExplainedTerm) -> WeightsView | None:

@@ -100,8 +100,8 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
     for change in reward.adjustments:
         yield f"{escape_line(change.name)}: {format_number(change.before)} -> {format_number(change.after)}"
     for term in view.terms:
-        if term.parts:
-            yield _parts_line(term)
+        if term.composition:
+            yield escape_line(term.composition)
     yield from _prediction_table(view.predictions)
     has_samples = any(verdict.sample for verdict in view.trace.verdicts)
     for name, figures in reward.diagnostics.items():
@@ -135,16 +135,6 @@ def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
             alone = format_number(term.judged)
             name = escape_line(term.name)
             yield f"* {name}: filled in by the failure rule; the judged part alone is {alone}"
-
-
-def _parts_line(term: TermView) -> str:
-    """Return the parts of a term, with a dash for one that does not apply, and how its graph was used."""
-    parts = []
-    for part in term.parts:
-        mark = "" if part.is_judged else "*"
-        parts.append(f"{part.name} {mark}{format_number(part.value)}")
-    rule = f"; {term.rule}" if term.rule else ""
-    return f"{escape_line(term.name)} consists of {escape_line(', '.join(parts))}{rule}"
 
 
 def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
