@@ -32,7 +32,7 @@ def make_templates() -> Environment:
 
 
 def render_document(template: str, title: str, context: dict[str, Any]) -> str:
-    """Return a page that stands alone: a template that extends `document.html`, laid out."""
+    """Return a self-contained page: a template that extends `document.html`, laid out."""
     values = {"title": title, "style": _read_style(), **context}
     return _standalone_templates().get_template(template).render(values)
 

@@ -1,6 +1,6 @@
 """The state, totals, agents and distribution of rewards of a whole run, read from its index.
 
-The overview of `jurygraph view` and a report that stands alone show the same.
+The overview of `jurygraph view` and a report show the same.
 """
 
 from collections.abc import Callable

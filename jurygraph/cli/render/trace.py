@@ -153,7 +153,7 @@ def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
 
 
 def _note_lines(view: TraceView) -> Iterator[str]:
-    """Return remarks and votes of terms, what several judges said, notes on the run and its plan, and on material."""
+    """Return remarks and votes of terms, answers of several judges, notes on the run, its plan and material."""
     for term in view.terms:
         yield from (f"{term.name}: {remark}" for remark in (*term.remarks, *term.votes))
     yield from view.judges
