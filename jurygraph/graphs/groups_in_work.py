@@ -241,14 +241,18 @@ class GroupsInWork:
         """Note the number of nodes that run at once; the last of them to end calls `go_on` with an effect."""
         self._running_nodes = nodes
 
-    def go_on(self, state: ScoreState) -> Command[str]:
+    async def go_on(self, state: ScoreState) -> Command[str]:
         """Return where the graph goes after a node: nowhere while others of the step run.
 
-        Where every group has all answers, as those of code do at once, and no wave is left, a step is spared.
+        Where every group has all answers, as those of inline code do at once, and no wave is left, a step is spared.
+        So is the one that would only wait for the answers of the last group, since there is no other to let in or out.
         """
         self._running_nodes -= 1
         if self._running_nodes:
             return Command()
+        if self._is_closed and len(self._groups) == 1:
+            while not self._ready:
+                await self._wait_for_news()
         is_answered = 0 < len(self._ready) == len(self._groups)
         if is_answered and all(entry.is_in_last_wave for entry in self._ready):
             self.begin_step(1)

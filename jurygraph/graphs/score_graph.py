@@ -2,7 +2,7 @@
 
 A run of the graph has many groups, and takes turns as long as there are any. `plan` is the first turn, and makes the
 plan of a group that came without one. `route` waits until groups are new or have all answers of their wave, and finds
-their next work; the branches start the calls of that and await none, but calls of inline code alone start in `route`;
+their next work; the branches start the calls of that and await none, but calls of code alone start in `route`;
 `decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
 CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
 reply. What is known of the groups lies in the context, `GroupsInWork`; the state, which each step copies, only names
@@ -103,32 +103,32 @@ async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
         else:
             complete.append(entry.number)
     branches = sorted({branch for entry_work in work.values() for branch in entry_work.branches})
-    are_inline = all(_asks_inline_code(groups[number], work[number]) for number in work)
-    if work and not complete and are_inline:
-        return _start_inline_calls(branches, groups, work, turn)
+    is_code = all(_asks_code(groups[number], work[number]) for number in work)
+    if work and not complete and is_code:
+        return await _start_code(branches, groups, work, turn)
     nodes = [*branches, *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
     update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
 
 
-def _start_inline_calls(
+async def _start_code(
     branches: Sequence[str], groups: GroupsInWork, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
-    """Start calls of inline code, which has answered then: a step for its branch would be a tenth of one `ascore`."""
+    """Start calls of code: a step of LangGraph for its branch would be a tenth of the CPU of one `ascore`."""
     for branch in branches:
         _start_calls(branch, groups, work)
     groups.begin_step(1)
-    command = groups.go_on(ScoreState(turn=turn + 1))
+    command = await groups.go_on(ScoreState(turn=turn + 1))
     return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
 
 
-def _asks_inline_code(entry: GroupInWork, work: WaveWork) -> bool:
-    """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
+def _asks_code(entry: GroupInWork, work: WaveWork) -> bool:
+    """Return whether no evaluator of the work asks a model, and no deriver has any work."""
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
-    return not work.derivations and all(
-        evaluators[due.question.evaluator].runs_inline for due in judgements
+    return not work.derivations and not any(
+        evaluators[due.question.evaluator].uses_model for due in judgements
     )
 
 
@@ -191,7 +191,7 @@ def _branch_node(branch: str) -> ScoreNode:
     async def node(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
         groups = runtime.context
         _start_calls(branch, groups, state["work"])
-        return groups.go_on(state)
+        return await groups.go_on(state)
 
     return node
 
@@ -222,7 +222,7 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
     for entry in complete:
         if entry.error is not None:
             groups.let_out(entry, entry.error)
-    return groups.go_on(state)
+    return await groups.go_on(state)
 
 
 def _decision_input(entry: GroupInWork) -> GroupVerdicts:

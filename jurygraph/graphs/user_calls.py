@@ -135,7 +135,8 @@ def take_all(created: Sequence[CallResult]) -> list[Any]:
 async def _await_all(created: Sequence[CallResult]) -> list[Any]:
     """Return what was created with the result, or the exception, of each asyncio task in its place."""
     tasks = [result for result, is_task in created if is_task]
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:
+        await asyncio.gather(*tasks, return_exceptions=True)
     return take_all(created)
 
 

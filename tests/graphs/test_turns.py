@@ -42,6 +42,10 @@ class Inline(jg.Evaluator):
         return 1.0
 
 
+class InThread(Inline):
+    runs_inline = False
+
+
 @pytest.fixture(params=[1, len(WAVES)], ids=["one wave", "three waves"])
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[jg.Jury]:
     """A jury whose waves are each gated on the one before."""
@@ -151,9 +155,10 @@ def test_another_run_of_the_graph_goes_on_after_many_turns(
     assert [trace.digest for (trace,) in made.score_many(given)] == expected
 
 
-def test_what_is_not_due_takes_no_step() -> None:
-    """A step of LangGraph costs as much as scoring a response by code."""
-    with jury(f"{HERE}:Inline") as opened:
+@pytest.mark.parametrize("evaluator", ["Inline", "InThread"])
+def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
+    """A step of LangGraph costs as much as scoring a response by code, and none is taken to wait for a thread."""
+    with jury(f"{HERE}:{evaluator}") as opened:
         (group,) = groups("x")
         planning = TaskPlanning(
             task=group.task, profiles_line=None, digest=group.task.content_digest
