@@ -472,40 +472,46 @@ class Jury(Displayed):
         recorder = self._open_recorder()
         if recorder is None:
             return await self._let_groups_in(groups, in_work, sink, listener)
-        begun = recorder.begin(groups)
-        new = [item.group for item in begun if not isinstance(item, list | BaseException)]
+        begun = [catch_errors(partial(recorder.begin, group)) for group in groups]
         try:
-            outcomes = await self._let_groups_in(new, in_work, sink or recorder.calls, listener)
+            outcomes = await self._let_groups_in(begun, in_work, sink or recorder.calls, listener)
         except BaseException:
-            recorder.end(begun)
+            for item in begun:
+                if isinstance(item, Group):
+                    recorder.end(item)
             raise
-        return recorder.finish_each(begun, outcomes)
+        return [
+            asyncio.ensure_future(recorder.finish(item, outcome))
+            if isinstance(item, Group)
+            else outcome
+            for item, outcome in zip(begun, outcomes, strict=True)
+        ]
 
     async def _let_groups_in(
         self,
-        groups: Sequence[Group],
+        groups: "Sequence[Group | GroupOutcome]",
         in_work: GroupsInWork,
         sink: "CallSink | None",
         listener: Listener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
-        checked = [catch_errors(partial(self._check_group, group)) for group in groups]
-        if not in_work.has_begun and len(checked) == 1 and self._is_planned_by_code(checked[0]):
-            with redacted_errors():
-                self.open()
-            context = self.context.for_batch(1, self.gateways, sink, listener)
-            return [in_work.add_unplanned(checked[0], context.groups[0])]
-        groups_or_errors = await self._plan_groups(checked, sink)
-        planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
-        added: Iterator[asyncio.Future[GroupOutcome]] = iter(())
-        if planned:
-            with redacted_errors():
-                self.open()
-            context = self.context.for_batch(len(planned), self.gateways, sink, listener)
-            added = iter(in_work.add(planned, context))
-        return [
-            next(added) if isinstance(item, PlannedGroup) else settled_outcome(item)
-            for item in groups_or_errors
+        """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
+        checked = [
+            catch_errors(partial(self._check_group, item)) if isinstance(item, Group) else item
+            for item in groups
         ]
+        entering: Sequence[Group | PlannedGroup | GroupOutcome] = checked
+        if in_work.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
+            entering = await self._plan_groups(checked, sink)
+        context = self.context if listener is None else replace(self.context, listener=listener)
+        outcomes = []
+        for item in entering:
+            if isinstance(item, Group | PlannedGroup):
+                with redacted_errors():
+                    self.open()
+                outcomes.append(in_work.add(item, context.with_models(self.gateways, sink)))
+            else:
+                outcomes.append(settled_outcome(item))
+        return outcomes
 
     def _check_group(self, group: Group) -> Group:
         """Return a group with its complete task. Raises what `check_group` does."""
@@ -515,7 +521,7 @@ class Jury(Displayed):
         check_group(group, self.context)
         return group
 
-    def _is_planned_by_code(self, group: Group | BaseException) -> bool:
+    def _is_planned_by_code(self, group: Group | GroupOutcome) -> bool:
         return (
             isinstance(group, Group)
             and group.plan is None
@@ -523,22 +529,20 @@ class Jury(Displayed):
         )
 
     async def _plan_groups(
-        self, checked: Sequence[Group | BaseException], sink: "CallSink | None"
-    ) -> list[PlannedGroup | BaseException]:
+        self, checked: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
+    ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
         unplanned = [
             (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
         ]
         made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
-        planned: list[PlannedGroup | BaseException] = []
+        planned: list[PlannedGroup | GroupOutcome] = []
         for item in checked:
-            if isinstance(item, BaseException):
+            if not isinstance(item, Group):
                 planned.append(item)
                 continue
             plan = item.plan or next(made)
-            planned.append(
-                plan if isinstance(plan, BaseException) else to_planned_group(item, plan)
-            )
+            planned.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
         return planned
 
     @property

@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer, StartedUserCalls
-from jurygraph.graphs.context import BatchContext, RunContext
+from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_by_code
@@ -172,21 +172,17 @@ class GroupsInWork:
         return self._is_closed and not self._groups and not self._unplanned
 
     def add(
-        self, groups: Iterable[PlannedGroup], context: BatchContext
-    ) -> "list[asyncio.Future[GroupOutcome]]":
-        """Let groups in, each with its context; return the future traces, or the error, of each."""
-        loop = asyncio.get_running_loop()
-        added = []
-        for group, group_context in zip(groups, context.groups, strict=True):
-            outcome: asyncio.Future[GroupOutcome] = loop.create_future()
-            self._enter(group, group_context, outcome)
-            added.append(outcome)
-        return added
+        self, group: PlannedGroup | Group, context: RunContext
+    ) -> "asyncio.Future[GroupOutcome]":
+        """Let a group in, without a plan only before the run begins, if code can plan its task.
 
-    def add_unplanned(self, group: Group, context: RunContext) -> "asyncio.Future[GroupOutcome]":
-        """Let a group in whose task code can plan, before the run begins; return its future traces, or its error."""
+        Return its future traces, or its error.
+        """
         outcome: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
-        self._unplanned.append(UnplannedGroup(group, context, outcome))
+        if isinstance(group, PlannedGroup):
+            self._enter(group, context, outcome)
+        else:
+            self._unplanned.append(UnplannedGroup(group, context, outcome))
         return outcome
 
     def plan_by_code(self) -> None:

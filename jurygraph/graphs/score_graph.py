@@ -27,7 +27,7 @@ from jurygraph.graphs.calls import (
     deriver_calls,
     evaluator_calls,
 )
-from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
 from jurygraph.graphs.groups_in_work import TURNS_A_RUN, GroupInWork, GroupsInWork
 from jurygraph.graphs.routing import (
@@ -47,13 +47,13 @@ GroupUserCallsMaker = Callable[[GroupInWork, WaveWork], GroupUserCalls | None]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
-async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[GroupOutcome]:
-    """Return the traces of each group, in the order in which its responses were submitted, or its error."""
+async def score_alone(group: PlannedGroup, context: RunContext) -> GroupOutcome:
+    """Return the traces of a group, in the order in which its responses were submitted, or its error."""
     in_work = GroupsInWork()
-    outcomes = in_work.add(groups, context)
+    outcome = in_work.add(group, context)
     in_work.close()
     await run_machine(in_work)
-    return [outcome.result() for outcome in outcomes]
+    return outcome.result()
 
 
 async def run_machine(groups: GroupsInWork) -> None:

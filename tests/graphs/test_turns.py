@@ -171,7 +171,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             in_work = GroupsInWork()
-            in_work.add([to_planned_group(group, opened.prepare(group.task))], context)
+            in_work.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
             in_work.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
@@ -196,7 +196,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             in_work = GroupsInWork()
-            in_work.add_unplanned(group, opened.context)
+            in_work.add(group, opened.context)
             in_work.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=in_work, stream_mode="updates"
