@@ -17,7 +17,7 @@ from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
-from jurygraph.runs.store.ledger import Ledger, RecordDraft, Waiting, Writer
+from jurygraph.runs.store.ledger import Committed, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
 from jurygraph.schema import Config
 from jurygraph.sources.files import close_on_error
@@ -78,9 +78,9 @@ class RunRecorder:
         self._writer = Writer(run.ledger)
         self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
 
-    def append(self, drafts: Sequence[RecordDraft], *waiting: Waiting) -> None:
-        """Append records, all or none; they are durable once `waiting` is settled. Raises what stopped the writing."""
-        self._writer.append(drafts, *waiting)
+    def append(self, drafts: Sequence[RecordDraft], committed: Committed | None = None) -> None:
+        """Append records, all or none; they are durable once `committed` is. Raises what stopped the writing."""
+        self._writer.append(drafts, committed)
 
     def flush(self) -> None:
         """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""
