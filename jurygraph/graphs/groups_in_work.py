@@ -1,7 +1,7 @@
 """The groups of a run of the score graph: what is known of each, and the calls of its present wave."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,7 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer, StartedUserCalls
+from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
@@ -44,7 +44,7 @@ class GroupInWork:
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    started: dict[str, StartedUserCalls] = field(default_factory=dict)
+    started: dict[str, GroupUserCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
@@ -117,9 +117,10 @@ class GroupInWork:
 
     def start(self, branch: str, calls: GroupUserCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
-        self.started[branch] = started = calls.start(self.context.config.langsmith)
-        self.pending += len(started.tasks)
-        for task in started.tasks:
+        self.started[branch] = calls
+        tasks = calls.start(self.context.config.langsmith)
+        self.pending += len(tasks)
+        for task in tasks:
             task.add_done_callback(self._count_answer)
         self._count_answer()
 
@@ -128,19 +129,17 @@ class GroupInWork:
         if not self.pending:
             self.report_answered(self)
 
-    def add_findings(
-        self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor
-    ) -> None:
+    def add_findings(self, redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
-        for branch in sorted(answers):
-            calls = self.started.pop(branch).calls
-            found = catch_errors(partial(calls.read, answers[branch], redactor))
+        for branch, calls in sorted(self.started.items()):
+            found = catch_errors(partial(calls.read, redactor))
             if isinstance(found, BaseException):
                 self.error = found
             elif branch == "derive":
                 self.material += found
             else:
                 self.verdicts += found
+        self.started.clear()
 
 
 class UnplannedGroup(NamedTuple):

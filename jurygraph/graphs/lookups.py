@@ -168,9 +168,7 @@ class Toolbox:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
         limits = CallLimits(f"tool {tool.name}", tool.timeout, self.threads)
         calls = UserCalls(lambda _: run(), [_ToolRun()], limits)
-        created = fresh_context(self.langsmith).run(calls.start)
-        ((result, is_task),) = created
-        if is_task:
-            (result,) = await asyncio.gather(result, return_exceptions=True)
-        (answer,) = calls.read([result])
+        fresh_context(self.langsmith).run(calls.start)
+        await asyncio.gather(*calls.tasks, return_exceptions=True)
+        (answer,) = calls.read()
         return answer

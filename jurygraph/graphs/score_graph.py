@@ -43,8 +43,7 @@ from jurygraph.schema import (
 )
 
 ScoreNode = Callable[[ScoreState, Runtime[GroupsInWork]], Awaitable[Command[str]]]
-GroupUserCallsMaker = Callable[[GroupInWork, WaveWork], GroupUserCalls | None]
-BRANCHES: tuple[str, ...] = get_args(Branch)
+BRANCHES = ("derive", *get_args(Branch))
 
 
 async def score_alone(group: PlannedGroup, context: RunContext) -> GroupOutcome:
@@ -141,50 +140,35 @@ async def _read_answers(entries: Sequence[GroupInWork]) -> None:
     if not answered:
         return
     context = answered[0].context
-    answers = [
-        {branch: calls.take_answers() for branch, calls in entry.started.items()}
-        for entry in answered
-    ]
 
     def read_all() -> None:
         redactor = context.redactor
-        for entry, entry_answers in zip(answered, answers, strict=True):
-            entry.add_findings(entry_answers, redactor)
+        for entry in answered:
+            entry.add_findings(redactor)
 
-    letters = (calls.calls.letters for entry in answered for calls in entry.started.values())
+    letters = (calls.letters for entry in answered for calls in entry.started.values())
     isolated = partial(fresh_context(context.config.langsmith).run, read_all)
     await search_off_loop(isolated, max(letters))
-
-
-def _make_deriver_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
-    survey = entry.group.plan.survey
-    return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
-
-
-def _evaluator_calls_maker(branch: str) -> GroupUserCallsMaker:
-    def make_calls(entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
-        judgements = work.judgements.get(branch)
-        if not judgements:
-            return None
-        entry.report_questions(judgements)
-        survey = entry.group.plan.survey
-        return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
-
-    return make_calls
-
-
-_CALLS_MAKERS: Mapping[str, GroupUserCallsMaker] = {
-    "derive": _make_deriver_calls,
-    **{branch: _evaluator_calls_maker(branch) for branch in BRANCHES},
-}
 
 
 def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        calls = _CALLS_MAKERS[branch](groups[number], group_work)
+        calls = _make_calls(branch, groups[number], group_work)
         if calls is not None:
             groups[number].start(branch, calls)
+
+
+def _make_calls(branch: str, entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+    """Return the calls of a branch for a group, None without any."""
+    survey = entry.group.plan.survey
+    if branch == "derive":
+        return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
+    judgements = work.judgements.get(branch)
+    if not judgements:
+        return None
+    entry.report_questions(judgements)
+    return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
 
 
 def _branch_node(branch: str) -> ScoreNode:
@@ -235,11 +219,11 @@ def _decision_input(entry: GroupInWork) -> GroupVerdicts:
 def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=GroupsInWork)
-    turns = ("derive", *BRANCHES, "decide", END)
+    turns = (*BRANCHES, "decide", END)
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)
     graph.add_edge(START, "plan")
-    for branch in _CALLS_MAKERS:
+    for branch in BRANCHES:
         node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide, destinations=("route", END))
