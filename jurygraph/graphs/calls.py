@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -114,21 +114,15 @@ def evaluator_calls(
             call_log.add_to(verdict, sent_calls, judgement_input.steps) for verdict in validated
         ]
 
-    def add_report(judgement: DueJudgement, judgement_input: EvaluatorInput) -> EvaluatorInput:
-        loop = asyncio.get_running_loop()
-
-        def report(answer: Any) -> None:
-            read_now = partial(read_answer, judgement, judgement_input, answer)
-            loop.call_soon_threadsafe(note_answer, read_now)  # user code may be in a thread
-
-        return replace(judgement_input, report=report)
-
     asked: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
     calls: list[UserCalls] = []
     for (name, judge), own_judgements in judgements_by_evaluator.items():
         inputs = _make_inputs(name, judge, own_judgements, survey, context)
         if context.listener is not None:
-            inputs = list(map(add_report, own_judgements, inputs))
+            inputs = [
+                _add_report(item, partial(read_answer, judgement, item), note_answer)
+                for judgement, item in zip(own_judgements, inputs, strict=True)
+            ]
         asked.append((name, own_judgements, inputs))
         calls.append(_user_calls(name, judge, inputs, context))
 
@@ -143,8 +137,23 @@ def evaluator_calls(
         return verdicts
 
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    letters = max((len(response.text) for response in responses), default=0)
-    return GroupUserCalls(calls, to_verdicts, letters)
+    return GroupUserCalls(calls, to_verdicts, _longest_text(responses))
+
+
+def _add_report(
+    judgement_input: EvaluatorInput,
+    read_answer: Callable[..., list[RecordedVerdict]],
+    note_answer: Callable[[ReadAnswer], object],
+) -> EvaluatorInput:
+    """Return an input whose answer is noted as soon as it arrives."""
+    loop = asyncio.get_running_loop()
+
+    def report(answer: Any) -> None:
+        loop.call_soon_threadsafe(
+            note_answer, partial(read_answer, answer)
+        )  # user code may be in a thread
+
+    return replace(judgement_input, report=report)
 
 
 def deriver_calls(
@@ -165,8 +174,12 @@ def deriver_calls(
             materials.append(call_log.add_to(material, sent_calls))
         return materials
 
-    letters = max((len(derivation.response.text) for derivation in derivations), default=0)
-    return GroupUserCalls(calls, to_material, letters)
+    responses = (derivation.response for derivation in derivations)
+    return GroupUserCalls(calls, to_material, _longest_text(responses))
+
+
+def _longest_text(responses: Iterable[Response]) -> int:
+    return max((len(response.text) for response in responses), default=0)
 
 
 def _derivation_calls(
