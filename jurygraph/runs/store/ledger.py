@@ -475,10 +475,7 @@ class Ledger:
                 problem = None
                 text = stored.get(number)
                 if text is None:
-                    erasures = self._rows(
-                        "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
-                    )
-                    is_erased = any(number in json.loads(body)["ids"] for (body,) in erasures)
+                    is_erased = self._is_erased(seq, index)
                     problem = None if is_erased else "is missing without an erasure"
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
@@ -488,6 +485,12 @@ class Ledger:
                     label = record_label(self.record_at(seq))
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
         return found
+
+    def _is_erased(self, seq: int, index: int) -> bool:
+        """Return whether a text of a record, of this index, was erased."""
+        number = seq * MAX_TEXTS + index
+        query = "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
+        return any(number in json.loads(body)["ids"] for (body,) in self._rows(query))
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""
