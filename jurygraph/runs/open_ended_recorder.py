@@ -11,21 +11,18 @@ import threading
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
-from jurygraph.graphs.routing import ReusedResults
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
-from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
-from jurygraph.runs.run import WAS_ERASED, ScoredResponse, is_reusable, response_changes
+from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
+from jurygraph.runs.run import WAS_ERASED, ScoredResponse, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Call, Lookup, Material, Plan, RecordedVerdict, Task, Trace
-from jurygraph.schema.verdict import VerdictKey
+from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.sources.files import close_on_error
 
 _KEPT_PLANS = 1024
@@ -174,9 +171,8 @@ class OpenEndedRecorder:
         scored = {item.trace.response_id: item for item in self._run.group(record)}
         _refuse_other_responses(group, scored.values())
         traces = [scored[response.id].trace for response in group.responses]
-        results = chain.from_iterable(map(_results, traces))
-        if any(map(_is_transient, results)):
-            return replace(group, reused_results=_reusable_results(traces))
+        if any(map(_has_transient_failure, traces)):
+            return replace(group, reused_results=reusable_results(traces))
         return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
 
     async def _store(self, group: Group, traces: Sequence[Trace]) -> None:
@@ -228,33 +224,9 @@ def _names(group: Group) -> set[str]:
     return {group.name, *(response.id for response in group.responses)}
 
 
-def _results(trace: Trace) -> Iterator[Any]:
-    yield from trace.verdicts
-    yield from trace.material
-
-
-def _is_transient(result: Any) -> bool:
-    return result.failure is not None and result.failure.is_transient
-
-
-def _reusable_results(traces: Iterable[Trace]) -> ReusedResults:
-    """Return the results of a group that are not requested again: those that infrastructure did not prevent."""
-    verdicts: dict[VerdictKey, RecordedVerdict] = {}
-    material: dict[tuple[str, str], Material] = {}
-    calls: dict[str, Call] = {}
-    lookups: dict[str, Lookup] = {}
-    for trace in traces:
-        for verdict in trace.verdicts:
-            if is_reusable(verdict):
-                verdicts[verdict.key] = verdict
-        for item in trace.material:
-            if item.status == "ok":
-                material[item.name, item.response] = item
-        for call in trace.calls:
-            calls[call.id] = call
-        for lookup in trace.lookups:
-            lookups[lookup.id] = lookup
-    return ReusedResults(verdicts, material, calls, lookups)
+def _has_transient_failure(trace: Trace) -> bool:
+    results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
+    return any(result.failure is not None and result.failure.is_transient for result in results)
 
 
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:
