@@ -36,7 +36,7 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.answers import catch_errors
 from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.events import Listener, RewardGiven
-from jurygraph.graphs.group_scheduler import MAX_WAITING, GroupScheduler
+from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
 from jurygraph.graphs.groups import (
     TASK_HINT,
     Group,
@@ -394,35 +394,21 @@ class Jury(Displayed):
 
     async def ascore_as_finished(
         self, groups: Iterable[Group], sink: "CallSink | None" = None
-    ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
+    ) -> AsyncGenerator[list[FinishedGroup], None]:
+        """Yield groups as they finish, several if they do at once, each with its traces or the error of it alone.
+
+        No group waits for another one, such as those of several callers of a server. Closing this cancels the groups
+        that are in work.
+        """
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                yield [
-                    (group.group, group.outcome)
-                    for group in finished
-                    if not isinstance(group.outcome, BaseException)
-                ]
-                for group in finished:
-                    self._take(group.outcome)
+                yield [group._replace(outcome=self._redact(group.outcome)) for group in finished]
 
-    async def ascore_each(
-        self, groups: Sequence[Group]
-    ) -> AsyncGenerator[tuple[int, list[Trace] | Exception], None]:
-        """Yield the number of each group with its traces, or with the error of this group alone, as they finish.
-
-        For groups of several callers, such as those of a server that came together: no group waits for another one,
-        and no error is that of another one. Closing this cancels the groups that are in work.
-        """
-        async with aclosing(self._schedule(groups, None).run()) as results:
-            async for finished in results:
-                for number, _, outcome in finished:
-                    result: list[Trace] | Exception
-                    try:
-                        result = self._take(outcome)
-                    except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-                        result = error
-                    yield number, result
+    def _redact(self, outcome: GroupOutcome) -> GroupOutcome:
+        try:
+            return self._take(outcome)
+        except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
+            return error
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None

@@ -76,7 +76,7 @@ def test_a_group_is_out_while_the_reply_about_another_is_open(made: jg.Jury) -> 
         names: list[str] = []
         async with aclosing(made.ascore_as_finished(groups(HELD, "x", "y"))) as results:
             async for finished in results:
-                names += [group.task.id for group, _ in finished]
+                names += [group.task.id for _, group, _ in finished]
                 if len(names) == 2:
                     Judge.released.set()
         return names
@@ -92,7 +92,7 @@ def test_groups_come_in_while_a_reply_is_open_and_room_is_left(
     async def scene() -> list[str]:
         names: list[str] = []
         async for finished in made.ascore_as_finished(groups(HELD, *"x" * 30)):
-            names += [group.task.id for group, _ in finished]
+            names += [group.task.id for _, group, _ in finished]
             if len(names) == 30:
                 Judge.released.set()
         return names
@@ -134,10 +134,11 @@ def test_of_groups_of_several_callers_none_waits_for_another_or_has_its_error(
     async def scene() -> list[tuple[int, str]]:
         outcomes: list[tuple[int, str]] = []
         empty = jg.Group(jg.Task(id="empty", query="?"), [])
-        async with aclosing(made.ascore_each([empty, *groups(HELD, "x")])) as results:
-            async for number, outcome in results:
-                failed = isinstance(outcome, InputError)
-                outcomes.append((number, "failed" if failed else outcome[0].task_id))
+        async with aclosing(made.ascore_as_finished([empty, *groups(HELD, "x")])) as results:
+            async for finished in results:
+                for number, _, outcome in finished:
+                    failed = not isinstance(outcome, list)
+                    outcomes.append((number, "failed" if failed else outcome[0].task_id))
                 if len(outcomes) == 2:
                     Judge.released.set()
         return outcomes

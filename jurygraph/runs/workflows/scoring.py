@@ -47,9 +47,13 @@ class JobScorer:
             scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls)
             async with aclosing(scoring) as batches:
                 async for finished in batches:
-                    for group, traces in finished:
-                        self._store_group(recorder, group, traces)
-                        report(len(traces))
+                    for _, group, outcome in finished:
+                        if isinstance(outcome, list):
+                            self._store_group(recorder, group, outcome)
+                            report(len(outcome))
+                    for _, _, outcome in finished:
+                        if isinstance(outcome, BaseException):
+                            raise outcome
             self.switch.raise_if_cut_short()
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
