@@ -26,7 +26,7 @@ from jurygraph.agents.data_analyzer import Analyzer
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.forecasting import Forecaster
-from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_number
+from jurygraph.studies.monitor import analyzer_steps, read_groups, steps_by_count
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -161,7 +161,7 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
     start, analyzer = process_time(), Analyzer()
-    for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
+    for step in analyzer_steps(steps_by_count(read_groups(run, None), A_STEP)):
         analyzer.observe(step)
     assert analyzer.steps == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)

@@ -96,7 +96,7 @@ class ThreadCall:
             self.future.set_result(result)
 
 
-_MADE_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar("_MADE_CALLS", default=None)
+_RECORDED_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar("_RECORDED_CALLS", default=None)
 
 
 class DaemonThreads(ThreadPoolExecutor):
@@ -117,9 +117,9 @@ class DaemonThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
         call = ThreadCall(partial(fn, *args, **kwargs))
-        made = _MADE_CALLS.get()
-        if made is not None:
-            made.append(call)
+        recorded_calls = _RECORDED_CALLS.get()
+        if recorded_calls is not None:
+            recorded_calls.append(call)
         with self._guard:
             self._waiting.append(call)
             self._start_thread()
@@ -128,12 +128,12 @@ class DaemonThreads(ThreadPoolExecutor):
     @contextmanager
     def record_calls(self) -> Iterator[list[ThreadCall]]:
         """Collect the calls that are submitted in the current context, and in tasks created in it."""
-        made: list[ThreadCall] = []
-        token = _MADE_CALLS.set(made)
+        recorded_calls: list[ThreadCall] = []
+        token = _RECORDED_CALLS.set(recorded_calls)
         try:
-            yield made
+            yield recorded_calls
         finally:
-            _MADE_CALLS.reset(token)
+            _RECORDED_CALLS.reset(token)
 
     def abandon(self, calls: Iterable[ThreadCall]) -> list[ThreadCall]:
         """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""

@@ -33,8 +33,9 @@ from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
-from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.active_groups import ActiveGroups
+from jurygraph.graphs.answers import result_or_error
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import Listener, RewardGiven
 from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
 from jurygraph.graphs.groups import (
@@ -48,7 +49,6 @@ from jurygraph.graphs.groups import (
     to_groups,
     to_planned_group,
 )
-from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
@@ -149,8 +149,8 @@ class Jury(Displayed):
         with importing_from(modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
             check_judges(config, self.evaluators)
-            evaluator_tools = load_toolsets("evaluators", config.evaluators, self.evaluators)
-            deriver_tools = load_toolsets("derivers", config.derivers, self.derivers)
+            load_toolsets("evaluators", config.evaluators, self.evaluators)
+            load_toolsets("derivers", config.derivers, self.derivers)
             check_recipe(config, records)
             self.gateways = _choose_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
@@ -160,13 +160,11 @@ class Jury(Displayed):
         self._concurrent_calls = max(limits, default=MAX_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
-        self.context = RunContext(
+        self.context = GraphContext(
             config,
             self.evaluators,
             self.derivers,
             self.combiners,
-            evaluator_tools,
-            deriver_tools,
             settings=calls,
             judges=judges,
             secrets=self.gateways.secrets,
@@ -186,10 +184,8 @@ class Jury(Displayed):
     @property
     def tools(self) -> dict[str, str]:
         """Return the versions of all tools of judges, by the owner's name and their own: `criteria prices`."""
-        context = self.context
-        toolsets = [*context.evaluator_tools.items(), *context.deriver_tools.items()]
         versions: dict[str, str] = {}
-        for owner, toolset in toolsets:
+        for owner, toolset in self.context.toolsets:
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
 
@@ -258,7 +254,7 @@ class Jury(Displayed):
         """
         self._require_open()
         size, at_once = (
-            (self._batch_size, self._most_in_work // self._batch_size)
+            (self._batch_size, self._most_responses // self._batch_size)
             if self._plans_by_model
             else (PLANNED_TOGETHER, 1)
         )
@@ -324,10 +320,10 @@ class Jury(Displayed):
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
         async def score() -> GroupOutcome:
-            in_work = GroupsInWork()
-            outcomes = await self._start_batch([group], in_work, sink, listener)
-            in_work.close()
-            await run_machine(in_work)
+            active_groups = ActiveGroups()
+            outcomes = await self._start_batch([group], active_groups, sink, listener)
+            active_groups.close()
+            await run_machine(active_groups)
             return await outcomes[0]
 
         traces = self._take(await start_isolated(score, self.config.langsmith))
@@ -437,7 +433,7 @@ class Jury(Displayed):
             groups=groups,
             start_batch=partial(self._start_batch, sink=sink),
             batch_size=self._batch_size,
-            most_in_work=self._most_in_work,
+            most_responses=self._most_responses,
             plans_by_model=self._plans_by_model,
             langsmith=self.config.langsmith,
         )
@@ -445,7 +441,7 @@ class Jury(Displayed):
     async def _start_batch(
         self,
         groups: Sequence[Group],
-        in_work: GroupsInWork,
+        active_groups: ActiveGroups,
         sink: "CallSink | None",
         listener: Listener | None = None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
@@ -457,10 +453,12 @@ class Jury(Displayed):
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._let_groups_in(groups, in_work, sink, listener)
-        begun = [catch_errors(partial(recorder.begin, group)) for group in groups]
+            return await self._let_groups_in(groups, active_groups, sink, listener)
+        begun = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
-            outcomes = await self._let_groups_in(begun, in_work, sink or recorder.calls, listener)
+            outcomes = await self._let_groups_in(
+                begun, active_groups, sink or recorder.calls, listener
+            )
         except BaseException:
             for item in begun:
                 if isinstance(item, Group):
@@ -476,17 +474,17 @@ class Jury(Displayed):
     async def _let_groups_in(
         self,
         groups: "Sequence[Group | GroupOutcome]",
-        in_work: GroupsInWork,
+        active_groups: ActiveGroups,
         sink: "CallSink | None",
         listener: Listener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
         checked = [
-            catch_errors(partial(self._check_group, item)) if isinstance(item, Group) else item
+            result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
         entering: Sequence[Group | PlannedGroup | GroupOutcome] = checked
-        if in_work.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
+        if active_groups.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
             entering = await self._plan_groups(checked, sink)
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcomes = []
@@ -494,7 +492,7 @@ class Jury(Displayed):
             if isinstance(item, Group | PlannedGroup):
                 with redacted_errors():
                     self.open()
-                outcomes.append(in_work.add(item, context.with_models(self.gateways, sink)))
+                outcomes.append(active_groups.add(item, context.with_models(self.gateways, sink)))
             else:
                 outcomes.append(settled_outcome(item))
         return outcomes
@@ -542,7 +540,7 @@ class Jury(Displayed):
         return min(self._largest_batch, self._concurrent_calls)
 
     @property
-    def _most_in_work(self) -> int:
+    def _most_responses(self) -> int:
         """The number of responses in work at once."""
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
@@ -670,8 +668,7 @@ class Jury(Displayed):
                 closing.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
                 closing.callback(self._call, evaluator, evaluator.close)
-            context = self.context
-            for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+            for _, toolset in self.context.toolsets:
                 for tool in toolset.tools.values():
                     closing.callback(tool.close)
 
@@ -744,7 +741,7 @@ def _choose_gateways(
     return open_gateways(config, default=gateway, max_cost=max_cost, max_calls=max_calls)
 
 
-def check_group(group: Group, context: RunContext) -> None:
+def check_group(group: Group, context: GraphContext) -> None:
     """Refuse a group without responses or with repeated ids, and a plan that does not fit.
 
     Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
@@ -771,7 +768,7 @@ def check_group(group: Group, context: RunContext) -> None:
         _check_unchanged_inputs(group.plan, context)
 
 
-def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
+def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
     """Refuse a plan from another task, or with evaluators, derivers or combiners of other names or versions."""
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
@@ -783,7 +780,7 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
         raise InputError(f"the plan was made with {problem}: prepare it again")
 
 
-def find_other_version(plan: Plan, context: RunContext) -> str | None:
+def find_other_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
     required += [
@@ -802,7 +799,7 @@ def find_other_version(plan: Plan, context: RunContext) -> str | None:
     return None
 
 
-def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
+def _check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]

@@ -9,7 +9,7 @@ from jurygraph.agents.profile import read_profiles
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import TASK_HINT, Group, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
@@ -175,7 +175,7 @@ class Planner(Displayed):
 
 
 async def _plan_task(
-    task: Task, profiles: "ProfilesLine | None", context: RunContext, gateways: "Gateways"
+    task: Task, profiles: "ProfilesLine | None", context: GraphContext, gateways: "Gateways"
 ) -> Plan:
     batch = context.for_batch(1, gateways)
     (plan,) = await start_isolated(

@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import Group, split_into_batches
 from jurygraph.jury import check_group
 from jurygraph.schema import Plan, Question, Response, Task
@@ -39,15 +39,15 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def context() -> RunContext:
+def context() -> GraphContext:
     with jury(
         *CONFIG["evaluators"],
         **{key: value for key, value in CONFIG.items() if key != "evaluators"},
     ) as made:
-        return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
+        return GraphContext(made.config, made.evaluators, made.derivers, made.combiners)
 
 
-def check(plan: Plan, of: Task, context: RunContext) -> None:
+def check(plan: Plan, of: Task, context: GraphContext) -> None:
     check_group(Group(of, [Response(id="r", text="")], plan), context)
 
 
@@ -80,7 +80,7 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunContext) -> None:
+def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: GraphContext) -> None:
     check(plan, task(), context)
     check(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
@@ -96,7 +96,7 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunCont
     ],
 )
 def test_a_plan_does_not_fit_another_task(
-    plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str
+    plan: Plan, context: GraphContext, changed: Mapping[str, Any], why: str
 ) -> None:
     with pytest.raises(InputError) as refused:
         check(plan, task(**changed), context)
@@ -123,7 +123,7 @@ def test_a_plan_does_not_fit_another_task(
     ],
 )
 def test_a_plan_does_not_fit_other_evaluators_or_settings(
-    plan: Plan, context: RunContext, others: dict[str, Any], why: str
+    plan: Plan, context: GraphContext, others: dict[str, Any], why: str
 ) -> None:
     here = {
         key: {**getattr(context, key), **value} if value else {} for key, value in others.items()
@@ -133,7 +133,7 @@ def test_a_plan_does_not_fit_other_evaluators_or_settings(
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_a_plan_does_not_fit_changed_input_of_a_deriver(plan: Plan, context: RunContext) -> None:
+def test_a_plan_does_not_fit_changed_input_of_a_deriver(plan: Plan, context: GraphContext) -> None:
     same, other = (
         replace(context, derivers={"ruler": ruler(params=params)})
         for params in ({}, {"unit": "inch"})
@@ -143,7 +143,9 @@ def test_a_plan_does_not_fit_changed_input_of_a_deriver(plan: Plan, context: Run
         check(plan, task(), other)
 
 
-def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: RunContext) -> None:
+def test_an_evaluator_decides_if_its_inputs_are_unchanged(
+    plan: Plan, context: GraphContext
+) -> None:
     relying = replace(context, evaluators={**context.evaluators, "tone": Changed()})
     with pytest.raises(InputError, match="depends on a file that changed"):
         check(plan, task(), relying)

@@ -143,13 +143,18 @@ def compressed_share(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3
+_NGRAM_SIZES = (
+    1,
+    2,
+    3,
+    4,
+)  # the n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3
 
 _REPEATED_GRAM_LENGTH = 2
 
 Gram = tuple[str, ...]
 WordCounts = list[tuple[int, int]]
-"""For each n of `_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
+"""For each n of `_NGRAM_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
 
 class MeasuredGroup:
@@ -178,7 +183,7 @@ class MeasuredGroup:
             for kept_words, vocabulary in zip(common_words, vocabularies, strict=True)
         ]
         gram_users: dict[int, Counter[Gram]] = {}
-        for n in _SIZES:
+        for n in _NGRAM_SIZES:
             gram_sets = [set(grams(kept_words, n)) for kept_words in common_words]
             gram_users[n] = Counter(chain.from_iterable(gram_sets))
         self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]

@@ -138,9 +138,9 @@ _MAX_QUOTATION = 2 * MAX_PASSAGE
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
-_IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
+_GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
 _FIGURES = re.compile(
-    rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
+    rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
 )
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 

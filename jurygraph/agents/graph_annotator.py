@@ -438,7 +438,7 @@ def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
     return digest_of([query_text(task.query), criterion.content, role])[:16]
 
 
-Batch = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
+PairAnswers = tuple[Sequence[CriterionPair], Sequence[CheckedEdges]]
 """Pairs of one request, and the answers of each sample."""
 
 
@@ -455,7 +455,7 @@ class Election(NamedTuple):
     unanswered: list[UnansweredPair]
 
 
-def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
+def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
     """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
 
     An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
@@ -710,7 +710,7 @@ class GraphAnnotator:
 
     async def edges(
         self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
-    ) -> list[Batch]:
+    ) -> list[PairAnswers]:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
         The order of a request's pairs says nothing of their ids, so that a model that favours the first favours no

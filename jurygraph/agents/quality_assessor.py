@@ -82,8 +82,8 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, one_line = _reasoning(text)
-    edges = [start, *_step_starts(text, start, end, one_line), end]
+    start, end, is_one_line = _reasoning(text)
+    edges = [start, *_step_starts(text, start, end, is_one_line), end]
     trimmed = (_trim(text, *edge_pair) for edge_pair in pairwise(edges))
     steps = [step for step in trimmed if step]
     if len(steps) > MAX_STEPS:
@@ -97,21 +97,21 @@ def split_steps(text: str) -> tuple[Segment, ...]:
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
     start, end = reasoning_range(text)
-    one_line = "\n" not in text[start:end].strip()
+    is_one_line = "\n" not in text[start:end].strip()
     answer = final_answer(text) if end - start == len(text) else None
     if answer is None:
-        return start, end, one_line
+        return start, end, is_one_line
     line = answer_line_start(text, answer)
     sentence = [line, *_sentences(text, line, answer.start)][-1]
     calculates = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if calculates else sentence, one_line
+    return start, answer.end if calculates else sentence, is_one_line
 
 
-def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[int]:
+def _step_starts(text: str, start: int, end: int, is_one_line: bool) -> Iterable[int]:
     numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
     if longest_run(numeric_markers) > 1:
         return (start + marker.start for marker in numeric_markers[1:])
-    if one_line:
+    if is_one_line:
         return _sentences(text, start, end)
     return (line.end() for line in _LINE_END.finditer(text, start, end))
 

@@ -50,6 +50,7 @@ _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").re
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
 BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
 BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
+BUILTIN_TOOLS: Mapping[str, str] = _BUILTINS["tools"]
 ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
@@ -153,7 +154,7 @@ def builtin_params(role: str) -> dict[str, type[ParamsModel]]:
 
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
-    return _load_named("evaluators", load_evaluator, config.evaluators)
+    return dict(sorted(load_named("evaluators", load_evaluator, config.evaluators).items()))
 
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
@@ -180,7 +181,7 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
 
 def load_derivers(config: Config) -> dict[str, Deriver]:
     """Return the config's derivers by name, sorted. Raises ConfigError with the key of a faulty one."""
-    return _load_named("derivers", load_deriver, config.derivers)
+    return dict(sorted(load_named("derivers", load_deriver, config.derivers).items()))
 
 
 @contextmanager
@@ -192,7 +193,8 @@ def located_errors(location: str) -> Iterator[None]:
         raise ConfigError(f"{location}{error}") from error.__cause__
 
 
-def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+def load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+    """Return what is loaded for each use, by name. Raises ConfigError with the key, and the index, of a faulty one."""
     loaded: dict[str, Any] = {}
     for index, use in enumerate(uses):
         with located_errors(f"{key}[{index}]: "):
@@ -202,7 +204,7 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
                 f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
             )
         loaded[instance.name] = instance
-    return dict(sorted(loaded.items()))
+    return loaded
 
 
 def load_combiner(name: str, target: Any = None) -> Combiner:

@@ -162,6 +162,8 @@ class Configurable(Displayed):
     """Its answers may take long, though the class bounds its time."""
     Params: ClassVar[type[ParamsModel]] = ParamsModel
     settings: Any
+    toolset: Any = None
+    """The tools of its model (`tools.tool.ToolSet`), which the config sets; None without any."""
 
     def __init__(self, **params: Any) -> None:
         """Validate the params. Raises ConfigError that names the first wrong one."""

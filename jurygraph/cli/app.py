@@ -195,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(argv: Sequence[str] | None) -> None:
     if logging.lastResort is not None:  # it writes warnings to standard error
-        logging.lastResort.setFormatter(_VisibleFormatter())
+        logging.lastResort.setFormatter(_PrintableLogFormatter())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -242,7 +242,7 @@ def _show_warning(
     sys.stderr.write(_make_printable(text))
 
 
-class _VisibleFormatter(logging.Formatter):
+class _PrintableLogFormatter(logging.Formatter):
     """Log formatter for the terminal; a log record may repeat a key, or contain control characters."""
 
     def format(self, record: logging.LogRecord) -> str:

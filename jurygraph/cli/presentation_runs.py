@@ -72,14 +72,14 @@ def score_presentations(
             f"--reader: {authors.reader} could read no response; the lines above say why"
         )
     originals, _ = generate_presentations(pairs, 0, prose=prose)
-    lines, made = generate_presentations(pairs, versions, repeats == 1, written, prose)
+    lines, presentations = generate_presentations(pairs, versions, repeats == 1, written, prose)
     folder = config.resolve().parent
     once = partial(repeating, samples=1, folder=folder)
     runs = [StudyRun("variants", lines, once)]
     if repeats > 1:
         several = partial(repeating, samples=repeats, folder=folder)
         runs.append(StudyRun("repeats", originals, several))
-    return made, score_study(options.run, runs, options, as_json)
+    return presentations, score_study(options.run, runs, options, as_json)
 
 
 def _count(pairs: AnsweredTasks) -> int:
@@ -157,11 +157,11 @@ def _ask_first(
     jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
     with jury, asyncio.Runner() as runner:
         with progress(work.what, work.responses, "responses") as advance:
-            made = Planner(jury).amake(partial(ask, advance=advance))
+            request = Planner(jury).amake(partial(ask, advance=advance))
             advice = "run the same command again: it continues from the cache"
             try:
                 with exit_if_interrupted(f"interrupted; {advice}"):
-                    result = run_interruptible(runner, made, jury.context.threads)
+                    result = run_interruptible(runner, request, jury.context.threads)
             finally:
                 runner.run(jury.gateways.close())
         sent = count_requests(jury)

@@ -436,7 +436,7 @@ def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str
         print_inconclusive(summary.error_rate, accepted)
     if summary.failed:
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        advice = "to repeat them, remove it and run the same command again"
+        advice = f"to repeat them, remove {options.run} and run the same command again"
         print_message(f"{options.run}: {counts}; {advice}")
     for line in request_lines(sent):
         print_message(line)

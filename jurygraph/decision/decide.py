@@ -6,11 +6,11 @@ machine, for any order of unordered inputs, and for any split of the group where
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import product
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,9 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
-    EXCLUDED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
+    JUDGED_NOT_APPLICABLE,
     NO_MODEL,
     NO_VARIANTS,
     NOT_APPLICABLE,
@@ -64,7 +64,6 @@ ComponentValues = Mapping[str, Floats]
 Interval = tuple[Floats, Floats]
 RewardChange = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
-B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,8 +502,8 @@ def compute_rewards(
     Raises PlanError if a reward overflows, or if a combiner returns something that is not a number.
     """
     groups = [GroupVerdicts(decision, questions, responses, verdicts)]
-    (rewards,) = _decide_together(groups, combiners, RewardRow.to_reward)
-    return rewards
+    (rows,) = _decide_together(groups, combiners)
+    return tuple(row.to_reward(decision) for row in rows)
 
 
 def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
@@ -514,16 +513,18 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
     unjudged = table.with_outcome(
-        table.columns, FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
+        table.columns,
+        FAILED_BY_INFRASTRUCTURE,
+        kept=(NOT_APPLICABLE, NO_VARIANTS, JUDGED_NOT_APPLICABLE),
     )
     result = _aggregate(group.decision, unjudged, combiners)
     return result.low, result.high
 
 
-def compute_rewards_of_each(
-    groups: Sequence[GroupVerdicts], combiners: Combiners, build: Callable[[RewardRow, Decision], B]
-) -> list[tuple[B, ...] | Exception]:
-    """Return for each group what `build` makes of the rows of its rewards, or its error.
+def decide_groups(
+    groups: Sequence[GroupVerdicts], combiners: Combiners
+) -> list[list[RewardRow] | Exception]:
+    """Return for each group its rewards as rows, in the order of its responses, or its error.
 
     Groups that allow it are decided together; the bits are those of `compute_rewards` for each group alone.
     """
@@ -533,29 +534,29 @@ def compute_rewards_of_each(
         if key is None:  # a batch of its own
             key = (index,)
         batches[key].append(index)
-    outcomes: dict[int, tuple[B, ...] | Exception] = {}
+    outcomes: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
-        decided = _try_together([groups[index] for index in batch], combiners, build)
+        decided = _try_together([groups[index] for index in batch], combiners)
         outcomes.update(zip(batch, decided, strict=True))
     return [outcomes[index] for index in range(len(groups))]
 
 
 def _try_together(
-    groups: Sequence[GroupVerdicts], combiners: Combiners, build: Callable[[RewardRow, Decision], B]
-) -> Sequence[tuple[B, ...] | Exception]:
+    groups: Sequence[GroupVerdicts], combiners: Combiners
+) -> Sequence[list[RewardRow] | Exception]:
     """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
     try:
-        return _decide_together(groups, combiners, build)
+        return _decide_together(groups, combiners)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         if len(groups) == 1:
             return [error]
-        return [_try_together([group], combiners, build)[0] for group in groups]
+        return [_try_together([group], combiners)[0] for group in groups]
 
 
 def _decide_together(
-    groups: Sequence[GroupVerdicts], combiners: Combiners, build: Callable[[RewardRow, Decision], B]
-) -> list[tuple[B, ...]]:
-    """Return the rewards of groups of one batch key, or of a single group, each built from its row."""
+    groups: Sequence[GroupVerdicts], combiners: Combiners
+) -> list[list[RewardRow]]:
+    """Return the rewards of groups of one batch key, or of a single group, as rows."""
     decision = groups[0].decision
     questions = groups[0].questions
     # The rows of the table: the groups in their order, the responses of a group in the sorted order of ids.
@@ -572,11 +573,11 @@ def _decide_together(
             is_alone.append(any(v.gated_by == GROUP_OF_ONE for v in response_verdicts))
     result = _aggregate(decision, table, combiners)
     rows = iter(reward_rows(decision, result, counts, is_alone))
-    rewards = []
+    group_rows = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
-        built = {response_id: build(next(rows), decision) for response_id in response_ids}
-        rewards.append(tuple(built[response_id] for response_id in group.responses))
-    return rewards
+        row_of = {response_id: next(rows) for response_id in response_ids}
+        group_rows.append([row_of[response_id] for response_id in group.responses])
+    return group_rows
 
 
 def has_independent_rows(

@@ -30,14 +30,14 @@ from jurygraph.schema.plan import SUBMITTED, TurnReduction, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
-NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)
+NOT_APPLICABLE, STOPPED, NO_VARIANTS, JUDGED_NOT_APPLICABLE = range(6, 10)
 SCORED = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
 
 NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
-counts questions that do not apply as zero. So it is no advantage to have none. EXCLUDED is an answer of the evaluator:
-that its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
+counts questions that do not apply as zero. So it is no advantage to have none. JUDGED_NOT_APPLICABLE is an answer of
+the evaluator: its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
 
 _DOES_NOT_APPLY = -1.0
@@ -205,9 +205,11 @@ class VerdictTable:
             columns = columns.replace_outcome(_is_unsure(columns, spec_input), ABSTAINED)
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
-        # Only now: in a majority EXCLUDED is a vote.
-        if (columns.outcome == EXCLUDED).any():
-            columns = columns.replace_outcome(columns.outcome == EXCLUDED, NOT_APPLICABLE)
+        # Only now: in a majority JUDGED_NOT_APPLICABLE is a vote.
+        if (columns.outcome == JUDGED_NOT_APPLICABLE).any():
+            columns = columns.replace_outcome(
+                columns.outcome == JUDGED_NOT_APPLICABLE, NOT_APPLICABLE
+            )
         return columns
 
     def _turns_of(self, name: str, judge: str | None) -> list[ScoreArrays]:
@@ -424,13 +426,13 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     has_vote = _is_answered(columns.outcome)
     is_stopped = columns.outcome == STOPPED
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
-    value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, value)
+    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _DOES_NOT_APPLY, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
     seats = is_requested
     if vote == "discard-first":
         seats = is_requested & (columns.outcome != ABSTAINED)
     majority = strict_majority(value, has_vote, seats)
-    is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
+    is_not_applicable = majority.decided & (majority.value == _DOES_NOT_APPLY)
     agrees = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees)
     votes_met = count_true(agrees & columns.met)
@@ -442,10 +444,10 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
         is_disputed = seats.any(axis=1) & ~(seats & lacks_score(columns.outcome)).any(axis=1)
         undecided = np.where(is_disputed, STOPPED, undecided)
     undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
-    decided = np.where(is_excluded, EXCLUDED, OK)
+    decided = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
     outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
-    met = majority.decided & ~is_excluded & (votes_met * 2 >= votes)
-    winner = np.where(is_excluded, 0.0, majority.value)
+    met = majority.decided & ~is_not_applicable & (votes_met * 2 >= votes)
+    winner = np.where(is_not_applicable, 0.0, majority.value)
     one_column = ScoreArrays.absent(len(outcome), 1)
     return one_column._replace(value=winner[:, None], met=met[:, None], outcome=outcome[:, None])
 
@@ -541,7 +543,7 @@ def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
         if gated_by is None:
-            return EXCLUDED
+            return JUDGED_NOT_APPLICABLE
         return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
@@ -724,7 +726,7 @@ def _is_unsure(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:
 
 def _is_answered(outcome: NDArray[np.int8]) -> Bools:
     """Return which cells hold an answer of the evaluator: a score, or that the question does not apply."""
-    return np.asarray((outcome == OK) | (outcome == EXCLUDED))
+    return np.asarray((outcome == OK) | (outcome == JUDGED_NOT_APPLICABLE))
 
 
 def has_score(outcome: NDArray[np.int8]) -> Bools:

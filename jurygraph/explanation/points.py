@@ -21,7 +21,6 @@ from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 _LEAST_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
-_MAX_LOOKUPS = 8
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
 _OPPOSITE = {"<": "≥", ">": "≤"}
@@ -126,10 +125,12 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
     effects = {verdict.effect for verdict in part.verdicts}
     answer = ""
     reason = ""
-    # Without a loss nothing is explained, so that lossless parts are alike, whatever their scales are.
-    if lost >= _LEAST_POINTS_SHOWN or effects & {"unjudged", "discarded"}:
+    predictions = [verdict for verdict in part.verdicts if verdict.prediction]
+    # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
+    # their scales are.
+    if lost >= _LEAST_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
         answer = _answer(part)
-        reason = describe_losses(part.verdicts)
+        reason = describe_losses(part.verdicts) or _describe_first(predictions)
     return PointsLine(
         component=component.term.name,
         names=names,
@@ -368,6 +369,19 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return f"stopped by {verdict.verdict.gated_by}"
     if verdict.effect != "deduction":
         return ""
+    loss = _describe_finding(verdict)
+    if verdict.counted == verdict.score:
+        return loss
+    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
+    return ": ".join(filter(None, (calibrated, loss)))
+
+
+def _describe_first(verdicts: Sequence[ExplainedVerdict]) -> str:
+    return _describe_finding(verdicts[0]) if verdicts else ""
+
+
+def _describe_finding(verdict: ExplainedVerdict) -> str:
+    """Return the reason of a verdict and the quotations that support it, shortened."""
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
@@ -378,12 +392,7 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
             # Words that a tool found are not those of the response.
             origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE) else ""
             quotes.append(f"“{quote}”{origin}")
-    new = ", ".join(quotes)
-    loss = ", as in ".join(filter(None, (reason, new)))
-    if verdict.counted == verdict.score:
-        return loss
-    calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
-    return ": ".join(filter(None, (calibrated, loss)))
+    return ", as in ".join(filter(None, (reason, ", ".join(quotes))))
 
 
 def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
@@ -425,13 +434,11 @@ def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
             labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
     for names, subjects in labels.items():
         steps: list[str] = []
-        for name in names[:_MAX_LOOKUPS]:
+        for name in names:
             lookup = by_id[name]
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
-        more = len(names) - len(steps)
-        rest = f", and {more} more" if more else ""
-        yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}{rest}."
+        yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
     idle = dict.fromkeys(
         verdict.label
         for verdict in explained.verdicts

@@ -24,14 +24,14 @@ from jurygraph.agents.graph_annotator import (
     projection_rejections,
 )
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
 AnnotationUpdate = dict[str, Any]
 
 
-async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
+async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
     task = state["task"]
     rubric = _rubric(state)
     try:
@@ -52,7 +52,7 @@ async def _candidates(state: AnnotateState) -> AnnotationUpdate:
     return {"candidates": len(pairs), "requested_pairs": state["known_graph"].open_pairs(pairs)}
 
 
-async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
+async def _edges(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
     annotator = _annotator(state, runtime.context)
@@ -69,7 +69,7 @@ async def _validate(state: AnnotateState) -> AnnotationUpdate:
     return election._asdict()
 
 
-async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> AnnotationUpdate:
+async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
     rubric = _rubric(state)
     graph = state["known_graph"]
     assigned = state["assigned_roles"]
@@ -101,11 +101,11 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _settings(context: RunContext) -> AnnotationConfig:
+def _settings(context: GraphContext) -> AnnotationConfig:
     return context.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, context: RunContext) -> GraphAnnotator:
+def _annotator(state: AnnotateState, context: GraphContext) -> GraphAnnotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(
@@ -117,11 +117,11 @@ def _annotator(state: AnnotateState, context: RunContext) -> GraphAnnotator:
 
 
 @cache
-def build() -> CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]:
+def build() -> CompiledStateGraph[AnnotateState, GraphContext, AnnotateInput, AnnotateOutput]:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(
         AnnotateState,
-        context_schema=RunContext,
+        context_schema=GraphContext,
         input_schema=AnnotateInput,
         output_schema=AnnotateOutput,
     )

@@ -94,7 +94,7 @@ def to_recorded_verdicts(
     texts = tuple(response.text for response in judgement.responses)
     items: Any = [answer] * len(about)
     if judgement.question.scope == "group":
-        items = catch_errors(partial(_split_answer, answer, len(about)))
+        items = result_or_error(partial(_split_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
@@ -120,7 +120,7 @@ def _read_once(
 
 def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
     """Return the verdict of an answer about the response with this text; a failed one for an exception."""
-    verdict = catch_errors(partial(_parse, item, text, shown, redactor))
+    verdict = result_or_error(partial(_parse, item, text, shown, redactor))
     if isinstance(verdict, Verdict):
         return verdict
     failure = to_failure(verdict, redactor)
@@ -130,7 +130,7 @@ def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor
 
 def validate_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
     """Return a result as material about the response, redacted; failed material if it is invalid."""
-    validated = catch_errors(partial(_parse_material, due_derivation, result, redactor))
+    validated = result_or_error(partial(_parse_material, due_derivation, result, redactor))
     if isinstance(validated, BaseException):
         call = validated.call if isinstance(validated, Fault) else None
         failure = to_failure(validated, redactor)
@@ -162,7 +162,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
         kind = TIME_LIMIT
     elif isinstance(error, _Malformed):
         kind = "malformed"
-    described = catch_errors(partial(_error_message, error, redactor))
+    described = result_or_error(partial(_error_message, error, redactor))
     message = (
         described
         if isinstance(described, str)
@@ -197,7 +197,7 @@ def _user_code_location(error: BaseException) -> str:
     return ""
 
 
-def catch_errors(read: Callable[[], Any]) -> Any:
+def result_or_error(read: Callable[[], Any]) -> Any:
     """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
     try:
         return read()

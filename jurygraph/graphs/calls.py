@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import (
@@ -18,7 +17,7 @@ from jurygraph.agents.roles import (
 )
 from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
@@ -38,7 +37,6 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.tools.tool import ToolSet
 
 if TYPE_CHECKING:
     from jurygraph.graphs.investigate_graph import ToolInvestigator
@@ -82,7 +80,7 @@ class GroupUserCalls:
 def evaluator_calls(
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
     note_answer: Callable[[ReadAnswer], object],
 ) -> GroupUserCalls:
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
@@ -157,7 +155,7 @@ def _add_report(
 
 
 def deriver_calls(
-    derivations: Sequence[DueDerivation], survey: Survey, context: RunContext
+    derivations: Sequence[DueDerivation], survey: Survey, context: GraphContext
 ) -> GroupUserCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
     logs = [CallLog() for _ in derivations]
@@ -183,7 +181,7 @@ def _longest_text(responses: Iterable[Response]) -> int:
 
 
 def _derivation_calls(
-    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: RunContext
+    due_derivation: DueDerivation, call_log: CallLog, survey: Survey, context: GraphContext
 ) -> UserCalls:
     deriver = context.derivers[due_derivation.derivation.deriver]
     view = survey.views[due_derivation.derivation.view]
@@ -194,12 +192,7 @@ def _derivation_calls(
         return UserCalls(lambda _: failed, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
-        investigator = _investigator(
-            context.deriver_tools.get(deriver.name),
-            view,
-            (response,),
-            context,
-        )
+        investigator = _investigator(deriver, view, (response,), context)
         client = context.judge_client and context.judge_client.logging_to(
             call_log, purpose=DERIVE, investigator=investigator
         )
@@ -212,22 +205,21 @@ def _make_inputs(
     judge: str | None,
     judgements: Sequence[DueJudgement],
     survey: Survey,
-    context: RunContext,
+    context: GraphContext,
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
-    uses_model = context.evaluators[name].uses_model
+    evaluator = context.evaluators[name]
     judge_client = context.clients.get(judge)
     undeclared = UndeclaredClient(name)
-    tools = context.evaluator_tools.get(name)
     call_log = CallLog()
     inputs = []
     for judgement in judgements:
         client: Any = undeclared
         question = judgement.question
         view = survey.views[question.view]
-        if uses_model:
+        if evaluator.uses_model:
             call_log = CallLog()
-            investigator = _investigator(tools, view, judgement.responses, context)
+            investigator = _investigator(evaluator, view, judgement.responses, context)
             client = judge_client and judge_client.logging_to(call_log, investigator=investigator)
         inputs.append(
             EvaluatorInput(
@@ -244,33 +236,22 @@ def _make_inputs(
 
 
 def _investigator(
-    toolset: ToolSet | None, view: TaskView, responses: tuple[Response, ...], context: RunContext
+    owner: Evaluator | Deriver,
+    view: TaskView,
+    responses: tuple[Response, ...],
+    context: GraphContext,
 ) -> "ToolInvestigator | None":
     """Return what lets the model look things up for one judgement; None without tools."""
-    if toolset is None:
+    if owner.toolset is None:
         return None
     # Imported lazily: few judges have tools, and the module imports this one.
-    from jurygraph.graphs.investigate_graph import MAX_STEPS, MAX_TOKENS, ToolInvestigator
-    from jurygraph.graphs.lookups import Toolbox
+    from jurygraph.graphs.investigate_graph import ToolInvestigator
 
-    config = context.config
-    toolbox = Toolbox(
-        toolset.tools,
-        toolset.specs,
-        view,
-        responses,
-        None if config.workspaces is None else Path(config.workspaces),
-        context.threads,
-        config.langsmith,
-        "addresses-grader" in config.safety.gates,
-    )
-    return ToolInvestigator(
-        toolbox, toolset.max_steps or MAX_STEPS, toolset.max_tokens or MAX_TOKENS
-    )
+    return ToolInvestigator(owner.toolset, view, responses, context)
 
 
 def _user_calls(
-    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: RunContext
+    name: str, judge: str | None, inputs: Sequence[EvaluatorInput], context: GraphContext
 ) -> UserCalls:
     evaluator = context.evaluators[name]
     limits = _limits(evaluator, context)
@@ -285,5 +266,5 @@ def _user_calls(
     return UserCalls(evaluator.answer, inputs, limits, runs_inline, is_reported=is_reported)
 
 
-def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+def _limits(component: Evaluator | Deriver, context: GraphContext) -> CallLimits:
     return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)

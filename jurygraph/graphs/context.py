@@ -1,7 +1,7 @@
 """The context of the graphs: what a jury gives each run of them, and what the runs of a session share."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -73,10 +73,8 @@ class SharedParts(dict[Hashable, T]):
 
 
 @dataclass(frozen=True, repr=False)
-class RunContext(Displayed):
+class GraphContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
-
-    `evaluator_tools` and `deriver_tools` are the tools of those that have any.
 
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
     are those of their calls, and `judges` the names under which providers know them. `secrets` are known in addition
@@ -89,8 +87,6 @@ class RunContext(Displayed):
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    evaluator_tools: Mapping[str, ToolSet] = field(default_factory=dict)
-    deriver_tools: Mapping[str, ToolSet] = field(default_factory=dict)
     clients: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
     settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
@@ -103,7 +99,14 @@ class RunContext(Displayed):
     surveys_without_texts: SharedParts[SurveyWithoutTexts] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 
-    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "RunContext":
+    @property
+    def toolsets(self) -> Iterator[tuple[str, ToolSet]]:
+        """Yield the tools of evaluators and derivers that have any, each with the name of its owner."""
+        for owner in (*self.evaluators.values(), *self.derivers.values()):
+            if owner.toolset is not None:
+                yield owner.name, owner.toolset
+
+    def with_models(self, gateways: "Gateways", sink: CallSink | None = None) -> "GraphContext":
         """Return the context of one graph run, whose clients send to the `gateways` and keep replies in `sink`."""
         if not gateways:
             return self
@@ -128,7 +131,7 @@ class RunContext(Displayed):
             for name, gateway in gateways.items()
         }
         # a third of the time of `replace`, for each task of a batch
-        context = object.__new__(RunContext)
+        context = object.__new__(GraphContext)
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 
@@ -163,4 +166,4 @@ class RunContext(Displayed):
 class BatchContext:
     """The contexts of a batch of tasks: equal but for their clients, each with its deadline and calls."""
 
-    tasks: Sequence[RunContext]
+    tasks: Sequence[GraphContext]

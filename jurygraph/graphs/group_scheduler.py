@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.groups import Group, GroupOutcome, split_into_batches
-from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.score_graph import run_machine
 from jurygraph.graphs.time_limits import start_isolated
 
@@ -16,7 +16,7 @@ MAX_WAITING = 2
 """Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
 
 BatchStarter = Callable[
-    [Sequence[Group], GroupsInWork], "Awaitable[Sequence[asyncio.Future[GroupOutcome]]]"
+    [Sequence[Group], ActiveGroups], "Awaitable[Sequence[asyncio.Future[GroupOutcome]]]"
 ]
 
 
@@ -32,14 +32,14 @@ class FinishedGroup(NamedTuple):
 class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
-    `start_batch` lets a batch into the groups in work, and returns the future outcome of each. A batch has `batch_size`
-    responses, and `most_in_work` are in work at once. `plans_by_model` is true where a model may plan a group.
+    `start_batch` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
+    responses; at most `most_responses` are active at once. `plans_by_model` is true where a model may plan a group.
     """
 
     groups: Iterable[Group]
     start_batch: BatchStarter
     batch_size: int
-    most_in_work: int
+    most_responses: int
     plans_by_model: bool
     langsmith: bool
 
@@ -47,11 +47,11 @@ class GroupScheduler:
         self._batches = split_into_batches(
             enumerate(self.groups), self._size_in_batch, self.batch_size
         )
-        self._in_work = GroupsInWork()
+        self._active_groups = ActiveGroups()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._finished: list[FinishedGroup] = []
-        self._responses_in_work = 0
+        self._active_responses = 0
         self._responses_waiting = 0
 
     def _size_in_batch(self, numbered: tuple[int, Group]) -> int:
@@ -65,7 +65,7 @@ class GroupScheduler:
 
         Raises errors that are not those of a group. What is in work then, or when this is closed, is cancelled.
         """
-        self._start_task(partial(run_machine, self._in_work))
+        self._start_task(partial(run_machine, self._active_groups))
         try:
             while await self._admit_batch():
                 await self._news.wait()
@@ -77,7 +77,7 @@ class GroupScheduler:
                 for task in [task for task in self._tasks if task.done()]:
                     self._tasks.remove(task)
                     task.result()
-            self._in_work.close()
+            self._active_groups.close()
             await asyncio.gather(*self._tasks)
         finally:
             for task in self._tasks:
@@ -102,24 +102,26 @@ class GroupScheduler:
     async def _admit_batch(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
-            self._responses_in_work += sum(_count_responses(group) for _, group in batch)
+            self._active_responses += sum(_count_responses(group) for _, group in batch)
             self._start_task(partial(self._admit, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
-        return self._responses_in_work > 0 or bool(self._finished)
+        return self._active_responses > 0 or bool(self._finished)
 
     def _has_room(self) -> bool:
-        with_next = self._responses_in_work + self.batch_size
-        can_hold_next = with_next + self._responses_waiting <= self.most_in_work * (1 + MAX_WAITING)
-        return self._responses_in_work == 0 or (with_next <= self.most_in_work and can_hold_next)
+        with_next = self._active_responses + self.batch_size
+        can_hold_next = with_next + self._responses_waiting <= self.most_responses * (
+            1 + MAX_WAITING
+        )
+        return self._active_responses == 0 or (with_next <= self.most_responses and can_hold_next)
 
     async def _admit(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self.start_batch(groups, self._in_work)
+        outcomes = await self.start_batch(groups, self._active_groups)
         for (number, group), outcome in zip(batch, outcomes, strict=True):
             outcome.add_done_callback(partial(self._finish, number, group))
 
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[GroupOutcome]") -> None:
-        self._responses_in_work -= _count_responses(group)
+        self._active_responses -= _count_responses(group)
         if not outcome.cancelled():
             self._finished.append(FinishedGroup(number, group, outcome.result()))
         self._news.set()

@@ -8,7 +8,7 @@ for the verdict lets it call no tool. The question, and how the answer counts, a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from time import monotonic
@@ -20,10 +20,11 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
-from jurygraph.models.judge_client import Investigated, JudgeClient, with_instructions
+from jurygraph.models.judge_client import Investigated, JudgeClient, add_to_user, with_instructions
 from jurygraph.models.request import (
     AnsweredCall,
     Investigation,
+    PlannedLookup,
     Reply,
     Request,
     StoredLookup,
@@ -32,7 +33,7 @@ from jurygraph.models.request import (
     find_json,
 )
 from jurygraph.prompts import RenderedPrompt, load_prompt
-from jurygraph.schema import FunctionCall, Lookup, Message, Response, ToolCall, ToolSpec, digest_of
+from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
 from jurygraph.schema.conversation import format_arguments
 from jurygraph.tools.tool import ToolInput
 
@@ -68,37 +69,16 @@ class InvestigateState(TypedDict):
     results: Sequence[ToolResult]
     made: Mapping[str, int]
     steps: int
-    is_repeating: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInvestigator:
+class ToolInvestigator(Toolbox):
     """Lets a model call the tools of a toolbox before it answers, within its limits of requests and tokens."""
-
-    toolbox: Toolbox
-    max_steps: int = MAX_STEPS
-    max_tokens: int = MAX_TOKENS
-
-    def outline(self, value: Any) -> Any:
-        """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
-        if isinstance(value, str):
-            return self.toolbox.outlines.get(value, value)
-        if isinstance(value, list):
-            return [self.outline(item) for item in value]
-        if isinstance(value, dict):
-            return {name: self.outline(item) for name, item in value.items()}
-        return value
-
-    def showing(self, responses: Sequence[Response]) -> "ToolInvestigator":
-        """Return one whose tools number these responses in this order."""
-        return replace(self, toolbox=replace(self.toolbox, responses=tuple(responses)))
 
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> Investigated:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
-        inputs = await self.toolbox.open()
-        context = _Investigating(client, self.toolbox, inputs, purpose, request)
+        context = _Investigating(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
             "request": self._open(request, client),
             "answered": None,
@@ -106,19 +86,20 @@ class ToolInvestigator:
             "results": (),
             "made": {},
             "steps": 0,
-            "is_repeating": False,
         }
-        config: Any = {"recursion_limit": 3 * self.max_steps + 4}
+        config: Any = {"recursion_limit": 3 * self._max_steps + 4}
         end = await build().ainvoke(start, config, context=context)
-        last = end["request"]
-        if not last.asks_for_verdict:
-            last = _ask_for_verdict(last, request)
+        last = _ask_for_verdict(end["request"], request)
         return Investigated(last, end["answered"], tuple(end["results"]))
+
+    @property
+    def _max_steps(self) -> int:
+        return self.toolset.max_steps or MAX_STEPS
 
     def _open(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
         native = client.capabilities.tools
-        specs = self.toolbox.specs
+        specs = self.toolset.specs
         if request.form == "native":
             request = with_instructions(request)
         described = [
@@ -127,31 +108,23 @@ class ToolInvestigator:
         ]
         guidance = load_prompt("investigate").render(
             tools=described,
-            rounds=self.max_steps - 1,
+            rounds=self._max_steps - 1,
             native=native,
-            responses=len(self.toolbox.responses),
+            responses=len(self.responses),
         )
         fields: dict[str, Any] = {
-            "messages": _add_to_user(request.messages, guidance.messages[0].content.strip()),
+            "messages": add_to_user(request.messages, guidance.messages[0].content.strip()),
             "investigation": Investigation(
                 tools=specs,
                 native=native,
-                steps_left=self.max_steps - 1,
-                tokens_left=self.max_tokens,
-                sources=self.toolbox.sources,
+                steps_left=self._max_steps - 1,
+                tokens_left=self.toolset.max_tokens or MAX_TOKENS,
+                sources=self.sources,
             ),
         }
         if request.answer is not None and not native:
             fields["answer"] = {"anyOf": [_calls_schema(specs), request.answer]}
         return request.model_copy(update=fields)
-
-
-def _add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
-    """Return messages that end with this content of a user; many chat templates refuse two of a role in a row."""
-    *earlier, last = messages
-    if last.role != "user":
-        return (*messages, Message(role="user", content=content))
-    return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
 def _in_json(spec: ToolSpec) -> str:
@@ -261,7 +234,7 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
     outcomes: set[str] = set()
     for index, call in enumerate(state["calls"]):
         stored = await _make_call(context, answered.call.id, index, call, made)
-        results.append(_to_result(context, call, stored, number=len(results) + 1))
+        results.append(context.toolbox.to_result(call, stored, number=len(results) + 1))
         made.setdefault(_words_of(call), len(results))
         outcomes.add(stored.lookup.outcome)
         tokens_left -= len(stored.result.encode()) // _BYTES_PER_TOKEN
@@ -269,11 +242,13 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
         marks.update(dict.fromkeys(rendered.marks))
         shown.append(rendered.messages[0].content.strip())
     limits = {
-        "steps_left": request.investigation.steps_left - 1,
+        # a model that only repeats itself has nothing to look up
+        "steps_left": 0 if outcomes == {"repeated"} else request.investigation.steps_left - 1,
         "tokens_left": max(0, tokens_left),
     }
+    replied = _reply_messages(answered.reply, state["calls"], shown, request.investigation.native)
     fields = {
-        "messages": (*request.messages, *_reply_messages(request, answered.reply, state, shown)),
+        "messages": (*request.messages, *replied),
         "marks": tuple(marks),
         "investigation": request.investigation.model_copy(update=limits),
     }
@@ -281,7 +256,6 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
         "request": request.model_copy(update=fields),
         "results": results,
         "made": made,
-        "is_repeating": outcomes == {"repeated"},
     }
 
 
@@ -293,7 +267,6 @@ async def _make_call(
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
     key = digest_of([caller, index, call.name, version, arguments])
-
     planned = Lookup(
         id=key,
         call=caller,
@@ -308,7 +281,12 @@ async def _make_call(
 
     async def make() -> StoredLookup:
         start = monotonic()
-        outcome = await _run_unless_made(context, call, made)
+        earlier = made.get(_words_of(call))
+        if earlier is None:
+            outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+        else:
+            text = f"it was made before, as call {earlier}, see its result there"
+            outcome = ToolOutcome("repeated", text, len(text))
         fields = {
             "outcome": outcome.outcome,
             "result": sha256(outcome.text.encode()).hexdigest(),
@@ -317,32 +295,12 @@ async def _make_call(
         }
         return StoredLookup(planned.model_copy(update=fields), words, outcome.text)
 
-    return await context.client.look_up(StoredLookup(planned, words, ""), make)
-
-
-async def _run_unless_made(
-    context: _Investigating, call: ToolCall, made: Mapping[str, int]
-) -> ToolOutcome:
-    earlier = made.get(_words_of(call))
-    if earlier is not None:
-        text = f"it was made before, as call {earlier}, see its result there"
-        return ToolOutcome("repeated", text, len(text))
-    return await context.toolbox.run(call, context.inputs, context.client.redactor)
+    return await context.client.look_up(PlannedLookup(planned, words, make))
 
 
 def _words_of(call: ToolCall) -> str:
     """Return the tool and the arguments of a call, equal for equal ones."""
     return f"{call.name}({format_arguments(call.function.arguments)})"
-
-
-def _to_result(
-    context: _Investigating, call: ToolCall, stored: StoredLookup, number: int
-) -> ToolResult:
-    """Return a result as it may be quoted; a call without a result gives nothing to quote."""
-    tool = context.toolbox.tools.get(call.name)
-    if tool is None or not stored.lookup.has_result:
-        return ToolResult(number, "", None)
-    return ToolResult(number, tool.quotable(stored.result), context.toolbox.response_of(call))
 
 
 def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> RenderedPrompt:
@@ -361,18 +319,17 @@ def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> Re
 
 
 def _reply_messages(
-    request: Request, reply: Reply, state: InvestigateState, shown: Sequence[str]
+    reply: Reply, calls: Sequence[ToolCall], shown: Sequence[str], native: bool
 ) -> tuple[Message, ...]:
     """Return the messages of a reply that calls tools and of their results."""
-    assert request.investigation is not None
-    if not request.investigation.native:
+    if not native:
         results = "\n\n".join(shown)
         return (
             Message(role="assistant", content=reply.text),
             Message(role="user", content=results),
         )
-    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(state["calls"]))
-    results_by_call = zip(state["calls"], shown, strict=True)
+    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
+    results_by_call = zip(calls, shown, strict=True)
     answers = [
         Message(role="tool", content=text, tool_call_id=call.id) for call, text in results_by_call
     ]
@@ -382,15 +339,14 @@ def _reply_messages(
 def _after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
     investigation = state["request"].investigation
     assert investigation is not None
-    is_over = investigation.steps_left == 0 or investigation.tokens_left == 0
-    return "conclude" if is_over or state["is_repeating"] else "ask"
+    return "ask" if investigation.steps_left and investigation.tokens_left else "conclude"
 
 
 async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
-    messages = _add_to_user(request.messages, message.content.strip())
+    messages = add_to_user(request.messages, message.content.strip())
     return {"request": request.model_copy(update={"messages": messages})}
 
 

@@ -5,26 +5,28 @@ told, and none ends the judging or gives credit.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import RUN_ENDING, InputError, TimeLimitExceeded
-from jurygraph.graphs.answers import catch_errors
-from jurygraph.graphs.time_limits import CallLimits, CallThreads, fresh_context
+from jurygraph.graphs.answers import result_or_error
+from jurygraph.graphs.context import GraphContext
+from jurygraph.graphs.time_limits import CallLimits, fresh_context
 from jurygraph.graphs.user_calls import UserCalls
-from jurygraph.messages import Problem, did_you_mean, validate
-from jurygraph.models.request import Fault
+from jurygraph.messages import Problem, did_you_mean
+from jurygraph.models.request import Fault, StoredLookup, ToolResult
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Response, TaskView, ToolCall, ToolSpec, digest_of
+from jurygraph.schema import Response, TaskView, ToolCall, digest_of
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import ResponseGate
-from jurygraph.tools.tool import Tool, ToolError, ToolInput
+from jurygraph.tools.documents import TextDocument
+from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
+from jurygraph.tools.workspace import Workspace, open_workspace
 
 MAX_SHOWN = 20_000
 """Characters above which a judge that can read by a tool is shown an outline of a text."""
@@ -45,40 +47,42 @@ class ToolOutcome(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class _ToolRun:
-    """The input of a tool as `UserCalls` needs it: it has no access to the model."""
-
-    client: None = None
-
-
 @dataclass(frozen=True)
 class Toolbox:
-    """The tools of one judgement, by name, and their `specs`; they see its view of the task, and its responses.
+    """The tools of one judgement, by name; they see its view of the task, and its responses."""
 
-    Workspaces lie below `root`, without one below the current folder. If it `withholds_addresses`, a result that speaks
-    to the judge is not shown: no gate has read it, unlike a response.
-    """
-
-    tools: Mapping[str, Tool]
-    specs: tuple[ToolSpec, ...]
+    toolset: ToolSet
     task: TaskView
     responses: tuple[Response, ...]
-    root: Path | None
-    threads: CallThreads
-    langsmith: bool
-    withholds_addresses: bool = True
+    context: GraphContext
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self.toolset.tools
+
+    def showing(self, responses: Sequence[Response]) -> Self:
+        """Return one whose tools number these responses in this order."""
+        return replace(self, responses=tuple(responses))
+
+    def outline(self, value: Any) -> Any:
+        """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
+        if isinstance(value, str):
+            return self.outlines.get(value, value)
+        if isinstance(value, list):
+            return [self.outline(item) for item in value]
+        if isinstance(value, dict):
+            return {name: self.outline(item) for name, item in value.items()}
+        return value
 
     @cached_property
     def outlines(self) -> Mapping[str, str]:
         """Return what is shown of each text that is too long, where a tool reads the rest, by the text."""
         if not any(tool.reads_documents for tool in self.tools.values()):
             return {}
-        from jurygraph.tools.reading import outline  # few judges need it
-
         texts = [response.text for response in self.responses]
         texts += [passage.text for passage in self.task.context or ()]
-        return {text: outline(text) for text in texts if len(text) > MAX_SHOWN}
+        long_texts = [text for text in texts if len(text) > MAX_SHOWN]
+        return {text: TextDocument.of_text(text).outline() for text in long_texts}
 
     @property
     def sources(self) -> str:
@@ -87,34 +91,33 @@ class Toolbox:
         return digest_of([self.task.digest, contents])
 
     async def open(self) -> ToolInput:
-        """Return the input of all tools. Raises `Fault` for a workspace that is not there."""
-        if all(response.workspace is None for response in self.responses):
-            return self._input((None,) * len(self.responses))
-        try:
-            workspaces = await asyncio.to_thread(self._open_workspaces)
-        except InputError as error:
-            raise Fault(WORKSPACE, str(error)) from None
-        return self._input(workspaces)
+        """Return the input of all tools, whose parts none can change for others.
 
-    def _input(self, workspaces: tuple[Any, ...]) -> ToolInput:
-        """Return an input whose parts no tool can change for others."""
+        Workspaces lie below the config's folder of them, without one below the current folder. Raises `Fault` for one
+        that is not there.
+        """
+        workspaces: tuple[Workspace | None, ...] = (None,) * len(self.responses)
+        if any(response.workspace is not None for response in self.responses):
+            try:
+                workspaces = await asyncio.to_thread(self._open_workspaces)
+            except InputError as error:
+                raise Fault(WORKSPACE, str(error)) from None
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
-    def _open_workspaces(self) -> tuple[Any, ...]:
-        from jurygraph.tools.workspace import open_workspace  # few judges need it
-
+    def _open_workspaces(self) -> tuple[Workspace | None, ...]:
+        folder = self.context.config.workspaces
         return tuple(
-            None if response.workspace is None else open_workspace(self.root, response.workspace)
+            None if response.workspace is None else open_workspace(folder, response.workspace)
             for response in self.responses
         )
 
-    def response_of(self, call: ToolCall) -> int | None:
-        """Return the number of the response whose words the result of a call has; None for other words."""
+    def to_result(self, call: ToolCall, stored: StoredLookup, number: int) -> ToolResult:
+        """Return the result of a call as it may be quoted; a call without a result gives nothing to quote."""
         tool = self.tools.get(call.name)
-        arguments = None if tool is None else validate(tool.Arguments, call.arguments)
-        if tool is None or isinstance(arguments, Problem):
-            return None
-        return tool.response_of(arguments)
+        arguments = None if tool is None else tool.read_arguments(call.arguments)
+        if tool is None or isinstance(arguments, Problem) or not stored.lookup.has_result:
+            return ToolResult(number, "", None)
+        return ToolResult(number, tool.quotable(stored.result), tool.response_of(arguments))
 
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""
@@ -129,13 +132,16 @@ class Toolbox:
         return ToolOutcome(outcome, shown, len(text))
 
     def _addresses_judge(self, call: ToolCall, result: str) -> bool:
-        """Return whether a result speaks to whoever judges. Documents are what the prompt shows, behind its gates."""
-        if not self.withholds_addresses or self.tools[call.name].reads_documents:
+        """Return whether a result speaks to whoever judges, where a gate stops responses that do: none has read it.
+
+        Documents are what the prompt shows, behind its gates.
+        """
+        gates: tuple[ResponseGate, ...] = ("addresses-grader",)
+        is_gated = gates[0] in self.context.config.safety.gates
+        if not is_gated or self.tools[call.name].reads_documents:
             return False
         query = query_text(self.task.query)
-        reference = self.task.reference
-        gates: tuple[ResponseGate, ...] = ("addresses-grader",)
-        found = stopping_gate(result, gates, query=query, reference=reference)
+        found = stopping_gate(result, gates, query=query, reference=self.task.reference)
         return found is not None
 
     async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:
@@ -145,7 +151,7 @@ class Toolbox:
             return "unknown-tool", f"there is no tool of this name; {hint}"
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"
-        arguments = validate(tool.Arguments, call.arguments)
+        arguments = tool.read_arguments(call.arguments)
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"
@@ -159,16 +165,16 @@ class Toolbox:
         if isinstance(result, TimeLimitExceeded | Fault):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
-            message = catch_errors(lambda: str(result))  # the user's code, too
+            message = result_or_error(lambda: str(result))  # the user's code, too
             words = message if isinstance(message, str) else "it has no message"
             return "error", f"{type(result).__name__}: {words}"[:_MAX_MESSAGE]
         return "error", f"the tool returned {type(result).__name__}, and no text"
 
-    async def _call(self, tool: Tool, run: Any) -> Any:
+    async def _call(self, tool: Tool, run: Callable[[], Any]) -> Any:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
-        limits = CallLimits(f"tool {tool.name}", tool.timeout, self.threads)
-        calls = UserCalls(lambda _: run(), [_ToolRun()], limits)
-        fresh_context(self.langsmith).run(calls.start)
+        limits = CallLimits(f"tool {tool.name}", tool.timeout, self.context.threads)
+        calls = UserCalls(lambda _: run(), [()], limits)
+        fresh_context(self.context.config.langsmith).run(calls.start)
         await asyncio.gather(*calls.tasks, return_exceptions=True)
         (answer,) = calls.read()
         return answer

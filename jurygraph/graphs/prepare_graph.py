@@ -20,7 +20,7 @@ from jurygraph.decision.recipe import build_decision, decision_key
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
-from jurygraph.graphs.context import BatchContext, RunContext
+from jurygraph.graphs.context import BatchContext, GraphContext
 from jurygraph.graphs.state import AnnotateInput, PrepareState, TaskPlanning
 from jurygraph.graphs.survey import (
     ask_evaluators,
@@ -69,13 +69,13 @@ def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
     return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
 
 
-def is_planned_by_code(task: Task, context: RunContext) -> bool:
+def is_planned_by_code(task: Task, context: GraphContext) -> bool:
     """Return whether nothing about a complete task has to be read or annotated first: `plan_by_code` plans it."""
     planning = _begin(task)
     return not (_has_unread_profiles(planning, context) or _lacks_graph(planning, context))
 
 
-def plan_by_code(task: Task, context: RunContext) -> Plan | Exception:
+def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception:
     """Return the plan of such a task, or its error, as the prepare graph would; the task is all that it sees."""
     planning = _begin(task)
     try:
@@ -101,25 +101,25 @@ def _as_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Ex
     return located
 
 
-def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
+def _has_unread_profiles(planning: TaskPlanning, context: GraphContext) -> bool:
     """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
     has_line = planning["profiles_line"] is not None
     has_text = has_line or any(map(is_text_only, planning["task"].stakeholders))
     return has_text and "stakeholder" in _audiences(context)
 
 
-async def _read_profiles(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
+async def _read_profiles(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
     client = None if context.config.model == "none" else context.judge_client
     task = planning["task"]
     read = await read_profiles(task, planning["profiles_line"], client)
     return {"profiles": read, "task": with_profiles(task, read)}
 
 
-def _has_weights(planning: TaskPlanning, context: RunContext) -> bool:
+def _has_weights(planning: TaskPlanning, context: GraphContext) -> bool:
     return bool(planning["task"].stakeholders) and "stakeholder" in _audiences(context)
 
 
-def _weigh(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
+def _weigh(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
     task = planning["task"]
     with name_part("stakeholders"):
         weights, difficulty = weigh_stakeholders(
@@ -128,7 +128,7 @@ def _weigh(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
     return {"weights": weights, "difficulty": difficulty}
 
 
-def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
+def _lacks_graph(planning: TaskPlanning, context: GraphContext) -> bool:
     """Return whether the annotator is needed: for a rubric without edges, if the config enables that and an
     evaluator judges criteria.
 
@@ -146,24 +146,24 @@ def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
     )
 
 
-async def _annotate(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
+async def _annotate(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
     annotated = await annotate_graph.build().ainvoke(
         AnnotateInput(task=planning["task"]), context=context
     )
     return {"rubric": annotated["rubric"]}
 
 
-def _question(planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
+def _question(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
     """Return the plan. Another step to freeze it would cost a task that is planned alone a quarter more CPU."""
     survey = _survey_of(planning, context)
     decision = _decision_of(planning, survey, context)
     return {"plan": _freeze(planning, survey, decision, context)}
 
 
-def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
+def _survey_of(planning: TaskPlanning, context: GraphContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(context.derivers, task_view, context.deriver_tools)
+    derivations = list_derivations(context.derivers, task_view)
     listed = ask_evaluators(context.evaluators, views)
     key = survey_key(views, derivations, listed)
     survey_without_texts = context.surveys_without_texts.get(key)
@@ -172,21 +172,19 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
-        questions = configure_questions(
-            listed, context.evaluators, uses, materials, context.evaluator_tools
-        )
+        questions = configure_questions(listed, context.evaluators, uses, materials)
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
         context.surveys_without_texts.keep(key, survey.without_texts)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)
-    for toolset in (*context.evaluator_tools.values(), *context.deriver_tools.values()):
+    for _, toolset in context.toolsets:
         for tool in toolset.tools.values():
             call_method(tool, tool.check_task, task_view)
     return survey
 
 
-def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) -> Decision:
+def _decision_of(planning: TaskPlanning, survey: Survey, context: GraphContext) -> Decision:
     """Return the decision. Raises ModelError for an incomplete graph, because missing edges would count as licensed."""
     rubric = planning.get("rubric")
     record = None if rubric is None else rubric.annotation
@@ -212,7 +210,7 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
 
 
 def _freeze(
-    planning: TaskPlanning, survey: Survey, decision: Decision, context: RunContext
+    planning: TaskPlanning, survey: Survey, decision: Decision, context: GraphContext
 ) -> Plan:
     client = context.judge_client
     calls = {} if client is None else client.calls
@@ -230,7 +228,7 @@ def _freeze(
     )
 
 
-def _audiences(context: RunContext) -> list[Audience]:
+def _audiences(context: GraphContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
@@ -238,10 +236,10 @@ class _Step(NamedTuple):
     """A step that is taken with every task for which it `is_due`; what it takes is added to the task's planning."""
 
     name: str
-    take: Callable[[TaskPlanning, RunContext], PlanningUpdate | Awaitable[PlanningUpdate]]
-    is_due: Callable[[TaskPlanning, RunContext], bool] = lambda *_: True
+    take: Callable[[TaskPlanning, GraphContext], PlanningUpdate | Awaitable[PlanningUpdate]]
+    is_due: Callable[[TaskPlanning, GraphContext], bool] = lambda *_: True
 
-    def indices_due(self, state: PrepareState, contexts: Sequence[RunContext]) -> list[int]:
+    def indices_due(self, state: PrepareState, contexts: Sequence[GraphContext]) -> list[int]:
         """Return the indices of the tasks for which the step is due; those with an error are left alone."""
         indices = []
         for index, planning in enumerate(state["tasks"]):
@@ -249,7 +247,7 @@ class _Step(NamedTuple):
                 indices.append(index)
         return indices
 
-    async def try_to_take(self, planning: TaskPlanning, context: RunContext) -> PlanningUpdate:
+    async def try_to_take(self, planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
         try:
             update = self.take(planning, context)
             return await update if isinstance(update, Awaitable) else update

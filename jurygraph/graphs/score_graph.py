@@ -5,7 +5,7 @@ plan of a group that came without one. `route` waits until groups are new or hav
 their next work; the branches start the calls of that and await none, but calls of code alone start in `route`;
 `decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
 CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
-reply. What is known of the groups lies in the context, `GroupsInWork`; the state, which each step copies, only names
+reply. What is known of the groups lies in the context, `ActiveGroups`; the state, which each step copies, only names
 them.
 """
 
@@ -20,16 +20,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.decision.decide import GroupVerdicts, RewardRow, compute_rewards_of_each
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.decision.decide import GroupVerdicts, decide_groups
+from jurygraph.graphs.active_groups import TURNS_A_RUN, ActiveGroup, ActiveGroups
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     GroupUserCalls,
     deriver_calls,
     evaluator_calls,
 )
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
-from jurygraph.graphs.groups_in_work import TURNS_A_RUN, GroupInWork, GroupsInWork
 from jurygraph.graphs.routing import (
     WaveWork,
     mark_superseded,
@@ -42,20 +42,20 @@ from jurygraph.schema import (
     Branch,
 )
 
-ScoreNode = Callable[[ScoreState, Runtime[GroupsInWork]], Awaitable[Command[str]]]
+ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
 BRANCHES = ("derive", *get_args(Branch))
 
 
-async def score_alone(group: PlannedGroup, context: RunContext) -> GroupOutcome:
+async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
     """Return the traces of a group, in the order in which its responses were submitted, or its error."""
-    in_work = GroupsInWork()
-    outcome = in_work.add(group, context)
-    in_work.close()
-    await run_machine(in_work)
+    active_groups = ActiveGroups()
+    outcome = active_groups.add(group, context)
+    active_groups.close()
+    await run_machine(active_groups)
     return outcome.result()
 
 
-async def run_machine(groups: GroupsInWork) -> None:
+async def run_machine(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
     limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
     start = ScoreState(turn=0)
@@ -69,7 +69,7 @@ async def run_machine(groups: GroupsInWork) -> None:
         await groups.cancel()
 
 
-async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _plan(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Plan a group that came without a plan, and route all; the tasks of a file are planned before they come here.
 
     It does both, because another step costs as much as a question.
@@ -78,11 +78,11 @@ async def _plan(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[st
     return await _take_turn(runtime.context, state["turn"])
 
 
-async def _route(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     return await _take_turn(runtime.context, state["turn"])
 
 
-async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
+async def _take_turn(groups: ActiveGroups, turn: int) -> Command[str]:
     """Wait for groups, and choose their next work; those without any are complete.
 
     A Command makes a run a third cheaper than conditional edges, which copy every channel.
@@ -112,7 +112,7 @@ async def _take_turn(groups: GroupsInWork, turn: int) -> Command[str]:
 
 
 async def _start_code(
-    branches: Sequence[str], groups: GroupsInWork, work: Mapping[int, WaveWork], turn: int
+    branches: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
     """Start calls of code: a step of LangGraph for its branch would be a tenth of the CPU of one `ascore`."""
     for branch in branches:
@@ -122,7 +122,7 @@ async def _start_code(
     return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
 
 
-def _asks_code(entry: GroupInWork, work: WaveWork) -> bool:
+def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
     """Return whether no evaluator of the work asks a model, and no deriver has any work."""
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
@@ -131,7 +131,7 @@ def _asks_code(entry: GroupInWork, work: WaveWork) -> bool:
     )
 
 
-async def _read_answers(entries: Sequence[GroupInWork]) -> None:
+async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
     """Read the answers of groups that have all of their wave.
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
@@ -151,7 +151,7 @@ async def _read_answers(entries: Sequence[GroupInWork]) -> None:
     await search_off_loop(isolated, max(letters))
 
 
-def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]) -> None:
+def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
         calls = _make_calls(branch, groups[number], group_work)
@@ -159,7 +159,7 @@ def _start_calls(branch: str, groups: GroupsInWork, work: Mapping[int, WaveWork]
             groups[number].start(branch, calls)
 
 
-def _make_calls(branch: str, entry: GroupInWork, work: WaveWork) -> GroupUserCalls | None:
+def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
     """Return the calls of a branch for a group, None without any."""
     survey = entry.group.plan.survey
     if branch == "derive":
@@ -172,7 +172,7 @@ def _make_calls(branch: str, entry: GroupInWork, work: WaveWork) -> GroupUserCal
 
 
 def _branch_node(branch: str) -> ScoreNode:
-    async def node(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+    async def node(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
         groups = runtime.context
         _start_calls(branch, groups, state["work"])
         return await groups.go_on(state)
@@ -180,7 +180,7 @@ def _branch_node(branch: str) -> ScoreNode:
     return node
 
 
-async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[str]:
+async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Compute statistics, rewards and traces of each complete group, and let it out.
 
     An error of a combiner is that of its group.
@@ -194,14 +194,14 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
         entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
     inputs = [_decision_input(entry) for entry in decided]
     combiners = complete[0].context.combiners
-    rewards = compute_rewards_of_each(inputs, combiners, RewardRow.to_reward)
-    for entry, group_rewards in zip(decided, rewards, strict=True):
-        if isinstance(group_rewards, Exception):
-            entry.error = group_rewards
+    rewards = decide_groups(inputs, combiners)
+    for entry, rows in zip(decided, rewards, strict=True):
+        if isinstance(rows, Exception):
+            entry.error = rows
             continue
-        findings = GroupFindings(entry.verdicts, entry.material, group_rewards)
+        findings = GroupFindings(entry.verdicts, entry.material, rows)
         groups.let_out(
-            entry, catch_errors(partial(build_traces, entry.group, findings, entry.context))
+            entry, result_or_error(partial(build_traces, entry.group, findings, entry.context))
         )
     for entry in complete:
         if entry.error is not None:
@@ -209,16 +209,16 @@ async def _decide(state: ScoreState, runtime: Runtime[GroupsInWork]) -> Command[
     return await groups.go_on(state)
 
 
-def _decision_input(entry: GroupInWork) -> GroupVerdicts:
+def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
     plan = entry.group.plan
     names = [response.id for response in entry.group.responses]
     return GroupVerdicts(plan.decision, plan.survey.questions, names, entry.verdicts)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run
-def build() -> CompiledStateGraph[ScoreState, GroupsInWork, ScoreState, ScoreState]:
+def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
-    graph = StateGraph(ScoreState, context_schema=GroupsInWork)
+    graph = StateGraph(ScoreState, context_schema=ActiveGroups)
     turns = (*BRANCHES, "decide", END)
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)

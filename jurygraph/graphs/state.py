@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Required, TypedDict
 
 from jurygraph.agents.graph_annotator import (
-    Batch,
     CheckedRoles,
     CriterionPair,
     EdgeSource,
     KnownGraph,
+    PairAnswers,
 )
 from jurygraph.graphs.routing import WaveWork
 from jurygraph.schema import (
@@ -60,7 +60,7 @@ class AnnotateState(AnnotateInput, total=False):
     roles: dict[str, Role]
     candidates: int
     requested_pairs: tuple[CriterionPair, ...]
-    batches: list[Batch]
+    batches: list[PairAnswers]
     source: EdgeSource | None
     proposed: list[Edge]
     rejected: list[RejectedEdge]

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from types import MappingProxyType
 from typing import Any
 
-from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.agents.roles import Configurable, Deriver, Evaluator
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.graphs.routing import DATA, required_material
@@ -34,13 +33,10 @@ from jurygraph.schema.verdict import (
     RESPONSE_GATES,
     ResponseGate,
 )
-from jurygraph.tools.tool import ToolSet
-
-NO_TOOLS: Mapping[str, ToolSet] = MappingProxyType({})
 
 
-def _tool_fields(toolsets: Mapping[str, ToolSet], owner: str) -> dict[str, Any]:
-    return toolsets[owner].to_fields() if owner in toolsets else {}
+def _tool_fields(owner: Configurable) -> dict[str, Any]:
+    return {} if owner.toolset is None else owner.toolset.to_fields()
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -98,12 +94,8 @@ def _without_weights(person: Stakeholder) -> Stakeholder:
     return person.model_copy(update={"constraints": constraints})
 
 
-def list_derivations(
-    derivers: Mapping[str, Deriver],
-    view: TaskView,
-    toolsets: Mapping[str, ToolSet] = NO_TOOLS,
-) -> tuple[Derivation, ...]:
-    """Return the derivations in the order of the names of their material; `toolsets` are those of derivers by name.
+def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
+    """Return the derivations in the order of the names of their material.
 
     Raises PlanError where two derivers give material of the same name, or one gives `submitted`, and ConfigError where
     no deriver gives the material that one needs.
@@ -125,7 +117,7 @@ def list_derivations(
             view=view.digest,
             needs=needs,
             params=dict(call_method(deriver, deriver.params_for, view)),
-            **_tool_fields(toolsets, name),
+            **_tool_fields(deriver),
         )
         _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
     return tuple(derivations[gives] for gives in sorted(derivations))
@@ -177,10 +169,9 @@ def configure_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     available: Collection[str] = (),
-    toolsets: Mapping[str, ToolSet] = NO_TOOLS,
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
-    the evaluator's, and `toolsets` has the tools of evaluators by name.
+    the evaluator's.
 
     `available` are the names of the material that derivers produce. A standby question is left out where another
     question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
@@ -200,7 +191,7 @@ def configure_questions(
         _check_part(use, name, needs)
         if use.scope == "turn":
             _check_turns(name, evaluator, question, keys[name])
-        changes = _configured_changes(use, question, keys[name]) | _tool_fields(toolsets, name)
+        changes = _configured_changes(use, question, keys[name]) | _tool_fields(evaluator)
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
         if question.material != SUBMITTED and question.scope != "response":
@@ -265,11 +256,10 @@ def list_questions(
     uses: Mapping[str, EvaluatorUse],
     views: Sequence[TaskView],
     available: Collection[str] = (),
-    toolsets: Mapping[str, ToolSet] = NO_TOOLS,
 ) -> tuple[Question, ...]:
     """Return all questions of the evaluators about these views, as `configure_questions` does."""
     listed = ask_evaluators(evaluators, views)
-    return configure_questions(listed, evaluators, uses, available, toolsets)
+    return configure_questions(listed, evaluators, uses, available)
 
 
 def _require_material(

@@ -164,18 +164,18 @@ class CallLimits:
 
     async def _call_in_time(self, call: Callable[[], CallResult]) -> tuple[Any, bool]:
         """Return the result of a call in a thread, and whether it ran past the limit, which begins when it does."""
-        with self.threads.record_calls() as made:
+        with self.threads.record_calls() as thread_calls:
             future = asyncio.get_running_loop().run_in_executor(self.threads, call)
-        own_call = made[0]
+        own_call = thread_calls[0]
         try:
             while not (await asyncio.wait({future}, timeout=self._seconds_left(own_call)))[0]:
                 if self._seconds_left(own_call) == 0.0:
-                    self.threads.give_up(self.owner, made)
+                    self.threads.give_up(self.owner, thread_calls)
                     return None, True
             return future.result(), self.seconds is not None and own_call.duration >= self.seconds
         finally:
             future.cancel()
-            self.threads.abandon(made)
+            self.threads.abandon(thread_calls)
 
     def _seconds_left(self, call: ThreadCall) -> float | None:
         """Return the seconds until a call is late; None without a limit, and all of them before it begins."""
@@ -183,7 +183,7 @@ class CallLimits:
 
     async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
         """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
-        with self.threads.record_calls() as made:
+        with self.threads.record_calls() as thread_calls:
             task = asyncio.ensure_future(_timed(result))
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
@@ -198,11 +198,11 @@ class CallLimits:
                 try:
                     await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
                 finally:  # also where this is cancelled again meanwhile
-                    self._leave_alone(task, made)
+                    self._leave_alone(task, thread_calls)
 
-    def _leave_alone(self, task: "asyncio.Task[Any]", made: Sequence[ThreadCall]) -> None:
+    def _leave_alone(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
         """Give up the threads of a cancelled task, and the task itself if it goes on."""
-        self.threads.give_up(self.owner, made)
+        self.threads.give_up(self.owner, thread_calls)
         # it caught the cancellation: asyncio would wait for it when the loop is closed
         if not task.done():
             asyncio._unregister_task(task)

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from jurygraph.graphs.context import RunContext
+from jurygraph.decision.decide import RewardRow
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.schema import (
     Call,
     Material,
     RecordedVerdict,
     Response,
-    Reward,
     Trace,
     digest_of,
 )
@@ -20,14 +20,16 @@ from jurygraph.schema.trace import group_statistics, group_verdicts_by_response,
 
 
 class GroupFindings(NamedTuple):
-    """The findings about a group: verdicts and material in any order, and the rewards in canonical order."""
+    """The findings about a group: verdicts and material in any order, and rewards in the order of its responses."""
 
     verdicts: Sequence[RecordedVerdict]
     material: Sequence[Material]
-    rewards: Sequence[Reward]
+    rewards: Sequence[RewardRow]
 
 
-def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunContext) -> list[Trace]:
+def build_traces(
+    group: PlannedGroup, findings: GroupFindings, context: GraphContext
+) -> list[Trace]:
     """Return one trace for each response, in the order in which they were submitted.
 
     Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
@@ -36,8 +38,8 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
-    counting = [verdict for verdict in findings.verdicts if not verdict.superseded]
-    scores = ((verdict.question, verdict.score) for verdict in counting)
+    current_verdicts = [verdict for verdict in findings.verdicts if not verdict.superseded]
+    scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
     statistics = group_statistics(questions, scores)
     in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
@@ -45,7 +47,7 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in findings.material:
         material_of[item.response].append(item)
-    reward_of = dict(zip(ids, findings.rewards, strict=True))
+    row_of = dict(zip(ids, findings.rewards, strict=True))
     digest = group_digest(group.responses)
     traces = []
     for response in group.submitted:
@@ -57,23 +59,24 @@ def build_traces(group: PlannedGroup, findings: GroupFindings, context: RunConte
             *chain.from_iterable(item.lookups for item in material),
         }
         served = [call.served for call in referenced if call.served]
-        made = Trace(
-            task_id=plan.task_id,
-            response_id=response.id,
-            agent=response.agent,
-            group=digest,
-            labels=response.labels,
-            plan_digest=plan.digest,
-            reward=reward_of[response.id],
-            verdicts=verdicts,
-            calls=referenced,
-            lookups=tuple(lookups[name] for name in sorted(names)),
-            material=material,
-            statistics=statistics,
-            purpose=permitted_purpose(context.config.purpose, context.judges, served),
-            plan=plan,
+        traces.append(
+            Trace(
+                task_id=plan.task_id,
+                response_id=response.id,
+                agent=response.agent,
+                group=digest,
+                labels=response.labels,
+                plan_digest=plan.digest,
+                reward=row_of[response.id].to_reward(plan.decision),
+                verdicts=verdicts,
+                calls=referenced,
+                lookups=tuple(lookups[name] for name in sorted(names)),
+                material=material,
+                statistics=statistics,
+                purpose=permitted_purpose(context.config.purpose, context.judges, served),
+                plan=plan,
+            )
         )
-        traces.append(made)
     return traces
 
 

@@ -15,7 +15,7 @@ from jurygraph.agents.roles import Configurable
 from jurygraph.concurrency import is_interrupt
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import RUN_ENDING
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.time_limits import CallLimits, CallResult, clients_of
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class UserCalls:
             return result, inspect.isawaitable(result)
 
         # user code ends here: even its SystemExit is a failed verdict
-        started = catch_errors(start)
+        started = result_or_error(start)
         result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
             _close_logs(call_input)
@@ -137,7 +137,7 @@ def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
 
 
 def _take_all(created: Sequence[CallResult]) -> list[Any]:
-    return [catch_errors(result.result) if is_task else result for result, is_task in created]
+    return [result_or_error(result.result) if is_task else result for result, is_task in created]
 
 
 async def _await_all(created: Sequence[CallResult]) -> list[Any]:
@@ -151,7 +151,7 @@ async def _await_all(created: Sequence[CallResult]) -> list[Any]:
 def _split_batch(answers: Any, count: int) -> list[Any]:
     """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
     if isinstance(answers, Sequence):  # iterating a sequence can run user code too
-        answers = catch_errors(partial(list, answers))
+        answers = result_or_error(partial(list, answers))
     if isinstance(answers, BaseException):
         return [answers] * count
     if not isinstance(answers, list) or len(answers) != count:

@@ -368,7 +368,7 @@ def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
     return float(1.0 - level ** (1.0 / clusters))
 
 
-def lowest_value(
+def lower_bound(
     estimate: Estimate, largest_loss: float, level: float = ONE_SIDED, clusters: int = 0
 ) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
@@ -394,13 +394,13 @@ def lowest_value(
 def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
     """Return the one-sided p-value of "the true value is at or below -margin": small means no worse than by `margin`.
 
-    It is the level at which `lowest_value` is -margin. If all clusters are equal, it is exact: the chance that none of
+    It is the level at which `lower_bound` is -margin. If all clusters are equal, it is exact: the chance that none of
     G shows a loss of which as many exist as make the margin. At least 1e-12. Of two clusters or more.
     """
     from scipy import optimize
 
     def above_margin(level: float) -> float:
-        return lowest_value(estimate, largest_loss, level) + margin
+        return lower_bound(estimate, largest_loss, level) + margin
 
     if above_margin(_LEAST_P) > 0.0:
         return _LEAST_P
@@ -410,13 +410,13 @@ def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
 
 
 def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
-    """Return the least number of clusters alike with which `lowest_value` would be above -margin; None if none would.
+    """Return the least number of clusters alike with which `lower_bound` would be above -margin; None if none would.
 
     That is at 1,000,000, or where the value itself is not above -margin.
     """
 
     def is_enough(clusters: int) -> bool:
-        return lowest_value(estimate, largest_loss, clusters=clusters) > -margin
+        return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
 
     counts = range(2, _MOST_TASKS + 1)
     index = bisect_left(counts, True, key=is_enough)

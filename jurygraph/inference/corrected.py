@@ -161,14 +161,18 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     if low is None or high is None:
         return estimate
     positives, found, negatives, rejected = counts
-    # TPR + TNR - 1
-    informed = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
+    # Youden's: TPR + TNR - 1
+    informedness = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
     if found.sum() == positives.sum():
-        least = informed - unseen_share(int(np.count_nonzero(positives)))
-        high = high * informed / least if least > 0.0 else 1.0
+        least = informedness - unseen_share(int(np.count_nonzero(positives)))
+        high = high * informedness / least if least > 0.0 else 1.0
     if rejected.sum() == negatives.sum():
         unseen = unseen_share(int(np.count_nonzero(negatives)))
-        low = (low * informed - unseen) / (informed - unseen) if informed > unseen else 0.0
+        low = (
+            (low * informedness - unseen) / (informedness - unseen)
+            if informedness > unseen
+            else 0.0
+        )
     return estimate._replace(low=low, high=high)
 
 

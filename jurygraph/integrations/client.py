@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 1.0
 """Seconds before a request is sent again, where the server names none."""
 
 
-class ServerReply(NamedTuple):
+class ScoreReply(NamedTuple):
     """The rewards of the responses in their order, None where the server leaves one out, and their traces."""
 
     rewards: list[float | None]
@@ -51,7 +51,7 @@ class RewardClient:
         step: int | None = None,
         policy: str | None = None,
         cohort_size: int | None = None,
-    ) -> ServerReply:
+    ) -> ScoreReply:
         """Return the rewards of responses to a task; with `cohort_size` they are members of a group of that size.
 
         Raises `InputError` for what the server refuses, and `NoRewardError` where it gives no reward.
@@ -65,11 +65,11 @@ class RewardClient:
         rewards = reply.get("rewards")
         if not isinstance(rewards, list) or len(rewards) != len(responses):
             raise NoRewardError(f"{self._url}: replied without a reward for each response")
-        return ServerReply(rewards, reply.get("traces") or [])
+        return ScoreReply(rewards, reply.get("traces") or [])
 
     def score_blocking(
         self, responses: Sequence[str | Mapping[str, Any]], **settings: Any
-    ) -> ServerReply:
+    ) -> ScoreReply:
         """Run `score` for callers that no event loop runs."""
         return asyncio.run(self.score(responses, **settings))
 

@@ -15,7 +15,7 @@ import numpy as np
 from jurygraph.aggregation import advantages, filling_factor
 from jurygraph.aggregation.group_advantages import Normalization
 from jurygraph.arrays import Floats
-from jurygraph.integrations.failed_rewards import FailedRule, fill_failed
+from jurygraph.integrations.failed_rewards import FailedRewardRule, fill_failed
 
 Groups = Sequence[Floats]
 """A batch: for each group its rewards [members, functions], NaN where a function gave none."""
@@ -99,7 +99,7 @@ class TrainerSetting:
     version: str
     setting: str
     compute: Callable[[Groups], Advantages]
-    automatic: FailedRule
+    automatic: FailedRewardRule
     normalize: Normalization = "std"
     takes_none: bool = True
     checked: str = "read"
@@ -178,7 +178,7 @@ class FailedEffect(NamedTuple):
     of_failed: Floats
 
 
-def measure_effect(setting: TrainerSetting, rule: FailedRule, functions: int) -> FailedEffect:
+def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: int) -> FailedEffect:
     """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by

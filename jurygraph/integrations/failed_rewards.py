@@ -14,7 +14,7 @@ from jurygraph.aggregation.group_advantages import Normalization
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.schema import Trace
 
-FailedRule = Literal["none", "mask", "neutral", "raise"] | float
+FailedRewardRule = Literal["none", "mask", "neutral", "raise"] | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
 _RULES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
     "none",
@@ -26,7 +26,7 @@ MOST_WITHOUT_REWARD = 3
 """Groups in a row without a single reward after which a training is stopped."""
 
 
-def read_failed_rule(value: str | float, automatic: FailedRule) -> FailedRule:
+def read_failed_reward_rule(value: str | float, automatic: FailedRewardRule) -> FailedRewardRule:
     """Return the rule of a setting; `auto` is what the trainer makes best of. Raises `InputError`."""
     if value == "auto":
         return automatic
@@ -77,7 +77,7 @@ def describe_failures(traces: Iterable[Trace]) -> str:
 
 def fill_failed(
     rewards: Sequence[float | None],
-    rule: FailedRule,
+    rule: FailedRewardRule,
     *,
     normalize: Normalization = "std",
     ddof: int = 1,
@@ -118,7 +118,7 @@ def read_single_rule(value: str | float) -> Literal["raise"] | float:
 
     `auto` is `raise`: without the group there is no mean, and any number would reward or punish.
     """
-    rule = read_failed_rule(value, "raise")
+    rule = read_failed_reward_rule(value, "raise")
     if rule == "raise" or isinstance(rule, float):
         return rule
     problem = f"failed: is `{rule}`, but one sample comes in a call, and this trainer has no mask"

@@ -23,11 +23,11 @@ from jurygraph.aggregation.group_advantages import Normalization
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
-    FailedRule,
+    FailedRewardRule,
     FilledRewards,
     describe_failures,
     fill_failed,
-    read_failed_rule,
+    read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import find_groups, read_response, read_tasks
@@ -139,7 +139,7 @@ class JuryScorer:
         group_size: int | None,
         others: int,
     ) -> None:
-        read_failed_rule(failed, "mask")
+        read_failed_reward_rule(failed, "mask")
         if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
             raise InputError(
                 f"group_size: is {group_size!r}; give the number of samples of a prompt"
@@ -243,9 +243,9 @@ class JuryScorer:
                 members.append(part)
         return _Batch(groups, members, rule, trainer)
 
-    def _choose_rule(self, trainer: TrainerSettings) -> FailedRule:
+    def _choose_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
-        rule = read_failed_rule(self._failed, "mask" if trainer.has_mask else "neutral")
+        rule = read_failed_reward_rule(self._failed, "mask" if trainer.has_mask else "neutral")
         if rule != "mask":
             return rule
         if not trainer.has_mask:
@@ -261,7 +261,7 @@ class JuryScorer:
         return rule
 
     def _split(
-        self, members: list[int], trainer: TrainerSettings, rule: FailedRule
+        self, members: list[int], trainer: TrainerSettings, rule: FailedRewardRule
     ) -> list[list[int]]:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
@@ -339,7 +339,7 @@ class _Batch(NamedTuple):
 
     groups: list[Group]
     members: list[list[int]]
-    rule: FailedRule
+    rule: FailedRewardRule
     trainer: TrainerSettings
 
 

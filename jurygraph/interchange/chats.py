@@ -7,7 +7,7 @@ from pydantic import model_validator
 from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import ChatMessage, split_conversation
 from jurygraph.schema.frozen_model import Id, digest_of
-from jurygraph.schema.task import AnsweredMessages, ToolDefinitions
+from jurygraph.schema.task import ToolDefinitions, Transcript
 
 NO_QUERY = "conversations without a message before the answer are left out"
 
@@ -20,7 +20,7 @@ class Chat(TaskRow):
 
     id: RowKey | None = None
     agent: Id | None = None
-    messages: AnsweredMessages
+    messages: Transcript
     tools: ToolDefinitions | None = None
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from jurygraph.interchange.trials import Conversation, Location, Trial, read_loc
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
-INNER = "runs inside another run are left out, since it has their messages"
+NESTED_RUNS = "runs inside another run are left out, since it has their messages"
 UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
 UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
 
@@ -43,7 +43,7 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
-            yield Note(INNER, name)
+            yield Note(NESTED_RUNS, name)
             continue
         query = _read_side(location, "inputs", row.inputs)
         if not query:

@@ -18,7 +18,7 @@ from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
-from jurygraph.schema.task import AnsweredMessages
+from jurygraph.schema.task import Transcript
 from jurygraph.sources.files import TextFile, raise_field_error, raise_line_error, read_lines
 
 Conversation = tuple[ChatMessage, ...]
@@ -33,7 +33,7 @@ _MAX_JSON = 1 << 30
 
 
 class _Messages(FrozenModel):
-    messages: AnsweredMessages
+    messages: Transcript
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,7 +180,7 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     judged_in_both = has_verdict & has_verdict.T
     diagnostics = {
         "flips": _flip_share(first, second, judged_in_both),
-        "first": _first_share(first, judged_in_both),
+        "first": _first_preferred_share(first, judged_in_both),
     }
     return _both_orders(matrix, first, second, compared, diagnostics)
 
@@ -231,7 +231,7 @@ def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
     return flips / np.maximum(pairs, 1.0)
 
 
-def _first_share(first: Floats, has_verdict: Bools) -> Floats:
+def _first_preferred_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
     decided = has_verdict & (first != 0.5)
     won = has_verdict & (first > 0.5)

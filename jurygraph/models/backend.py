@@ -3,7 +3,7 @@
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -14,6 +14,7 @@ from jurygraph.models.request import (
     MAX_ERROR_BYTES,
     RETRYABLE,
     Fault,
+    PlannedLookup,
     Reply,
     Request,
     SchemaMode,
@@ -90,12 +91,7 @@ class Backend(ABC):
         """Return the recorded call of a tool of this id; None for a model that is no recording."""
         return None
 
-    async def check_lookup(
-        self,
-        stored: StoredLookup,
-        planned: StoredLookup,
-        make: Callable[[], Awaitable[StoredLookup]],
-    ) -> None:
+    async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
         """Compare a stored call of a tool with the `planned` one, and one made now, where a run is verified."""
 
     async def close(self) -> None:

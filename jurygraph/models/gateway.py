@@ -7,7 +7,7 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import monotonic
@@ -37,6 +37,7 @@ from jurygraph.models.request import (
     CachedReply,
     CallSink,
     Fault,
+    PlannedLookup,
     Reply,
     Request,
     StoredLookup,
@@ -155,15 +156,8 @@ class Gateway:
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    async def look_up(
-        self,
-        planned: StoredLookup,
-        make: Callable[[], Awaitable[StoredLookup]],
-        sink: CallSink | None = None,
-    ) -> StoredLookup:
-        """Return the call of a tool that the sink or a recording has, else the one that `make` makes.
-
-        `planned` is the call without its result.
+    async def look_up(self, planned: PlannedLookup, sink: CallSink | None = None) -> StoredLookup:
+        """Return the planned call of a tool as the sink or a recording has it, else as it is made now.
 
         It is kept in `sink` before it is returned. Equal concurrent ones are made once: a tool may give another result
         each time, and all later requests rest on this one.
@@ -171,28 +165,23 @@ class Gateway:
         identity = asyncio.get_running_loop(), planned.lookup.id, id(sink)
         pending = self._pending_lookups.get(identity)
         if pending is None:
-            pending = asyncio.create_task(self._make_lookup(planned, make, sink))
+            pending = asyncio.create_task(self._make_lookup(planned, sink))
             self._pending_lookups[identity] = pending
             pending.add_done_callback(lambda _: self._pending_lookups.pop(identity))
         return await asyncio.shield(pending)
 
-    async def _make_lookup(
-        self,
-        planned: StoredLookup,
-        make: Callable[[], Awaitable[StoredLookup]],
-        sink: CallSink | None,
-    ) -> StoredLookup:
+    async def _make_lookup(self, planned: PlannedLookup, sink: CallSink | None) -> StoredLookup:
         key = planned.lookup.id
         stored = None if sink is None else sink.find_lookup(key)
         if stored is not None:
-            await self.backend.check_lookup(stored, planned, make)
+            await self.backend.check_lookup(stored, planned)
         else:
             stored = self.backend.find_lookup(key)
             if stored is None and not self.backend.runs_tools:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
-            stored = stored or await make()
+            stored = stored or await planned.make()
             if sink is not None:
                 await sink.store_lookup(stored)
         if self._recorder is not None:
@@ -288,7 +277,7 @@ class Gateway:
             "tokens_out": reply.tokens_out,
             **call_fields,
         }
-        answered = AnsweredCall(reply, call_for(request, **fields))
+        answered = AnsweredCall(reply, to_call(request, **fields))
         if sink is not None:
             try:
                 await sink.store(self._redact_request(request), answered)
@@ -563,7 +552,7 @@ class DryRunBackend(Backend):
         return None if self._sink is None else self._sink.find_lookup(key)
 
 
-def call_for(request: Request, **fields: Any) -> Call:
+def to_call(request: Request, **fields: Any) -> Call:
     return Call(
         id=request.digest,
         provider=request.provider,

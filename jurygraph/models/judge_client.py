@@ -23,7 +23,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import Capabilities
-from jurygraph.models.gateway import Gateway, call_for
+from jurygraph.models.gateway import Gateway, to_call
 from jurygraph.models.request import (
     JUDGE,
     REASONING_FIELDS,
@@ -32,6 +32,7 @@ from jurygraph.models.request import (
     CallLog,
     CallSink,
     Fault,
+    PlannedLookup,
     Reply,
     Request,
     StoredLookup,
@@ -249,12 +250,16 @@ def with_instructions(request: Request) -> Request:
         f"Answer with JSON alone: {_JSON_ALONE}. It is one value of this JSON Schema, its fields in this order:\n"
         f"{schema}"
     )
-    *earlier, last = request.messages
-    if last.role == "user":
-        ending = [Message(role="user", content=f"{last.content}\n\n{instruction}")]
-    else:
-        ending = [last, Message(role="user", content=instruction)]
-    return request.model_copy(update={"messages": (*earlier, *ending), "form": "instructed"})
+    messages = add_to_user(request.messages, instruction)
+    return request.model_copy(update={"messages": messages, "form": "instructed"})
+
+
+def add_to_user(messages: Sequence[Message], content: str) -> tuple[Message, ...]:
+    """Return messages that end with this content of a user: at the end of the last message, if that is a user's."""
+    *earlier, last = messages
+    if last.role != "user":
+        return (*messages, Message(role="user", content=content))
+    return (*earlier, last.model_copy(update={"content": f"{last.content}\n\n{content}"}))
 
 
 def join_system_message(request: Request) -> Request:
@@ -773,10 +778,7 @@ class JudgeClient:
 
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
-        if self._investigator is None:
-            answered = await self.send(request, purpose)
-        else:
-            _, answered, _ = await self._investigator.investigate(self, request, purpose)
+        _, answered, _ = await self._answer(request, purpose)
         refuse_unfinished(answered.reply)
         self._accept(answered.call.id, answered.call.id)
         return answered
@@ -798,13 +800,9 @@ class JudgeClient:
 
         Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
-        if self._investigator is None:
-            first = await self.send(request, purpose)
-        else:
-            investigated = await self._investigator.investigate(self, request, purpose)
-            request, first, results = investigated
-            if note_results is not None:
-                note_results(results)
+        request, first, results = await self._answer(request, purpose)
+        if note_results is not None:
+            note_results(results)
         parsed = None
         try:
             parsed = self._read_reply(first, reply_model, request, find_problem)
@@ -829,6 +827,12 @@ class JudgeClient:
                     self._gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
+
+    async def _answer(self, request: Request, purpose: str | None) -> Investigated:
+        """Return the first reply that is an answer: where the model may look things up, the last of that."""
+        if self._investigator is None:
+            return Investigated(request, await self.send(request, purpose), ())
+        return await self._investigator.investigate(self, request, purpose)
 
     def _read_reply(
         self,
@@ -865,14 +869,9 @@ class JudgeClient:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered, None)
 
-    async def look_up(
-        self, planned: StoredLookup, make: Callable[[], Awaitable[StoredLookup]]
-    ) -> StoredLookup:
-        """Return the stored call of a tool, or the one that `make` makes; it is then durable, and listed.
-
-        `planned` is the call without its result.
-        """
-        stored = await self._gateway.look_up(planned, make, self._sink)
+    async def look_up(self, planned: PlannedLookup) -> StoredLookup:
+        """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
+        stored = await self._gateway.look_up(planned, self._sink)
         self.lookups[planned.lookup.id] = stored.lookup
         for log in self._open_logs:
             log.add_lookup(stored.lookup)
@@ -929,7 +928,7 @@ class JudgeClient:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
         attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
         if attempts and request.digest not in self.calls:
-            call = self.calls[request.digest] = call_for(request, attempts=attempts, fault=kind)
+            call = self.calls[request.digest] = to_call(request, attempts=attempts, fault=kind)
             self._gateway.store_unanswered(request, call, self._sink)
 
     @property

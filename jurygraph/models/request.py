@@ -33,7 +33,15 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -464,13 +472,14 @@ class Reply(FrozenModel):
     tool_calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=is_empty)
 
 
-def read_tool_calls(value: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of tools in a message of a reply, in OpenAI's form; one that is malformed is left out.
+def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a message of a reply, in OpenAI's form, if the request offers any.
 
-    A call without an id gets one that every provider accepts.
+    A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
     calls: list[ToolCall] = []
-    for number, entry in enumerate(value if isinstance(value, list) else ()):
+    listed = message.get("tool_calls") if request is not None and request.offers_tools else None
+    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             continue
@@ -621,6 +630,14 @@ class StoredLookup(NamedTuple):
     result: str
 
 
+class PlannedLookup(NamedTuple):
+    """A call of a tool that a reply asks for: its record before it has a result, its arguments, and what makes it."""
+
+    lookup: Lookup
+    arguments: str
+    make: Callable[[], Awaitable[StoredLookup]]
+
+
 class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
@@ -654,9 +671,9 @@ class CallLog:
 
     def add_lookup(self, lookup: Lookup) -> None:
         """Add a call of a tool, unless it is there already."""
-        made = self.lookups.setdefault(lookup.call, [])
-        if lookup.id not in made:
-            made.append(lookup.id)
+        lookup_ids = self.lookups.setdefault(lookup.call, [])
+        if lookup.id not in lookup_ids:
+            lookup_ids.append(lookup.id)
 
     def add_to(self, result: R, sent_calls: Container[str], steps: Sequence[Step] = ()) -> R:
         """Return a result with its steps and its `calls`: those among the `sent_calls`, and the one that it names.

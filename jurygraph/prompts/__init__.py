@@ -121,7 +121,7 @@ class Prompt(FrozenModel):
     @cached_property
     def _templates(self) -> list[Any]:
         """Return the template of each message. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
-        templates = [_environment().from_string(text) for _, text in self.sections]
+        templates = [_jinja_environment().from_string(text) for _, text in self.sections]
         for template in templates:
             # every rendering reads all of them, slowly from Jinja's ChainMap
             template.globals = dict(template.globals)
@@ -140,7 +140,7 @@ def _render_question(
 
 
 @cache
-def _environment() -> Any:
+def _jinja_environment() -> Any:
     """Return Jinja's environment. Imported lazily: only needed for rendering."""
     from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -160,7 +160,7 @@ def _fenced(context: Any, text: str, name: str) -> str:
     if not (isinstance(text, RenderedText) and text.has_headers):
         return enclosed
     ((_, template),) = load_prompt("conversation").sections
-    return str(_environment().from_string(template).render(messages=enclosed))
+    return str(_jinja_environment().from_string(template).render(messages=enclosed))
 
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
@@ -178,7 +178,7 @@ def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
 def _render_shot(shot: Shot) -> str:
     """Render an example; cached, since it is part of many prompts."""
     ((_, template),) = load_prompt("example").sections
-    environment = _environment().overlay(trim_blocks=False, lstrip_blocks=False)
+    environment = _jinja_environment().overlay(trim_blocks=False, lstrip_blocks=False)
     return str(environment.from_string(template).render(shot._asdict()))
 
 

@@ -86,7 +86,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated = len(before) if before and messages[: len(before)] == before else 0
-            made = tuple(lookups.get(use.id, ()))
+            made = tuple(item for item in lookups if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, made)
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
@@ -94,20 +94,19 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
 
 def _read_lookups(
     run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict], last: int | None
-) -> dict[str, list[RecordedLookup]]:
-    """Return the calls of tools behind verdicts and their material, by the call that led to each."""
-    by_id = {lookup.id: lookup for lookup in trace.lookups}
-    lookups: dict[str, RecordedLookup] = {}
+) -> list[RecordedLookup]:
+    """Return the calls of tools behind verdicts and the material, each once, with the first number that it has."""
     users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
+    numbers: dict[str, int] = {}
     for user in users:
         for number, name in enumerate(user.lookups, start=1):
-            if name in by_id and name not in lookups:
-                arguments, result = _find_texts(run, "lookup", name, last)
-                lookups[name] = RecordedLookup(number, by_id[name], arguments, result)
-    by_call: dict[str, list[RecordedLookup]] = {}
-    for recorded in lookups.values():
-        by_call.setdefault(recorded.lookup.call, []).append(recorded)
-    return by_call
+            numbers.setdefault(name, number)
+    by_id = {lookup.id: lookup for lookup in trace.lookups}
+    return [
+        RecordedLookup(number, by_id[name], *_find_texts(run, "lookup", name, last))
+        for name, number in numbers.items()
+        if name in by_id
+    ]
 
 
 def _named_uses(

@@ -6,7 +6,7 @@ server are callers of the same one. What it appends is durable once the future t
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
 from jurygraph.runs.store.ledger import Committed, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
-from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
+from jurygraph.schema import Config, Material, RecordedVerdict, Trace
 from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
 
@@ -124,15 +124,13 @@ def _why_not_resumed(run: Run, header: Header) -> str | None:
 
 
 def reusable_results(
-    traces: Iterable[Trace],
+    traces: Sequence[Trace],
     keeps_verdict: Callable[[RecordedVerdict], bool] = lambda verdict: True,
     keeps_material: Callable[[Material], bool] = lambda item: True,
 ) -> ReusedResults:
     """Return the results of traces that are kept and not requested again, with the calls behind them."""
     verdicts: dict[VerdictKey, RecordedVerdict] = {}
     material: dict[tuple[str, str], Material] = {}
-    calls: dict[str, Call] = {}
-    lookups: dict[str, Lookup] = {}
     for trace in traces:
         for verdict in trace.verdicts:
             if is_reusable(verdict) and keeps_verdict(verdict):
@@ -140,6 +138,4 @@ def reusable_results(
         for item in trace.material:
             if item.status == "ok" and keeps_material(item):
                 material[item.name, item.response] = item
-        calls |= {call.id: call for call in trace.calls}
-        lookups |= {lookup.id: lookup for lookup in trace.lookups}
-    return ReusedResults(verdicts, material, calls, lookups)
+    return ReusedResults(verdicts, material).with_calls_of(traces)

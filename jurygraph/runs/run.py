@@ -319,13 +319,13 @@ class Run(Displayed):
         )
 
     @property
-    def is_set(self) -> bool:
+    def is_set_of_runs(self) -> bool:
         """True for several runs that are read as one."""
         return isinstance(self.ledger, JoinedLedger)
 
     def require_single(self) -> None:
         """Raise `InputError` for a set of runs: what concerns chain, head or seal is of each by itself."""
-        if self.is_set:
+        if self.is_set_of_runs:
             raise InputError(f"{self.folder}: is a folder of runs; name one of them")
 
     def folder_of(self, origin: Origin) -> Path:

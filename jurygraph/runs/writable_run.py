@@ -254,7 +254,7 @@ class WritableRun(Run):
                 )
             write_atomically(folder / run_folder.CONFIG, text)
             if at_once:
-                run.ledger.write_at_once()
+                run.ledger.prepare_for_single_transaction()
             run.ledger.append(header_draft(header, run_id))
         return run
 

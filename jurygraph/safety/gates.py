@@ -53,11 +53,11 @@ _REPLACEMENTS = dict(
 """The last two are phrases in one character, which normalising would expand: 1 MB of them would become 33 MB."""
 
 _REPLACEABLE = re.compile(f"[{''.join(_REPLACEMENTS)}]")
-_STACK = re2.compile(r"\p{M}{8}\p{M}+")
+_STACKED_MARKS = re2.compile(r"\p{M}{8}\p{M}+")
 """More marks on one letter than any script uses. Normalising them takes the square of their number."""
 
 _UNUSUAL = re2.compile(
-    f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACK.pattern}"
+    f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACKED_MARKS.pattern}"
 )
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 _PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
@@ -81,7 +81,7 @@ def _fold_piece(text: str) -> str:
     # few texts have invisible characters, stacked marks or other punctuation
     if _UNUSUAL.search(text) is not None:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
-        text = str(_STACK.sub("", plain))
+        text = str(_STACKED_MARKS.sub("", plain))
     decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
 

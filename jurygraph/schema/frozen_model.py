@@ -336,7 +336,7 @@ class FrozenModel(Displayed, BaseModel):
         return digest_of(self.model_dump(mode="json"))
 
     @cached_property
-    def constant(self) -> ConstantObject:
+    def json_object(self) -> ConstantObject:
         """The model as JSON, for one that is part of several others."""
         return ConstantObject(self.model_dump(mode="json"))
 
@@ -355,7 +355,7 @@ class FrozenModel(Displayed, BaseModel):
             object.__setattr__(copied, "__pydantic_fields_set__", fields_set)
             object.__setattr__(copied, "__pydantic_extra__", None)
             object.__setattr__(copied, "__pydantic_private__", None)
-        for name in ("digest", "content_digest", "constant", "without_texts", "_views"):
+        for name in ("digest", "content_digest", "json_object", "without_texts", "_views"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -40,7 +40,7 @@ def read_messages(value: Any) -> Any:
     return tuple(read)  # a list is no tuple where types are strict
 
 
-def require_answered_calls(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+def require_calls_before_results(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
     """Return the messages. Raises ValueError for a result of a tool that no message before it called."""
     called: set[str] = set()
     for index, message in enumerate(messages):

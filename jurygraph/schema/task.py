@@ -43,7 +43,7 @@ from jurygraph.schema.frozen_model import (
     require_unique,
     suggest_name,
 )
-from jurygraph.schema.message_forms import read_messages, require_answered_calls
+from jurygraph.schema.message_forms import read_messages, require_calls_before_results
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 EdgeKind = Literal["weak", "strong", "activation"]
@@ -216,8 +216,8 @@ class Message(FrozenModel):
 
 
 Messages = Annotated[tuple[ChatMessage, ...], BeforeValidator(read_messages)]
-AnsweredMessages = Annotated[Messages, AfterValidator(require_answered_calls)]
-"""Messages of which each result of a tool belongs to a call before it."""
+Transcript = Annotated[Messages, AfterValidator(require_calls_before_results)]
+"""The messages of a conversation that took place: each result of a tool belongs to a call before it."""
 Query = Annotated[str | tuple[ChatMessage, ...], BeforeValidator(read_messages)]
 
 
@@ -468,7 +468,7 @@ class TaskView(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, which the plan's digest needs, too."""
-        return digest_of(self.constant)
+        return digest_of(self.json_object)
 
     @property
     def member(self) -> str | None:
@@ -511,7 +511,7 @@ class Response(FrozenModel):
     data: JsonValue = None
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    messages: AnsweredMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
+    messages: Transcript | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = Field(default=None, exclude_if=is_none)
     workspace: Id | None = Field(default=None, exclude_if=is_none)
 

@@ -104,7 +104,7 @@ class Cohorts:
     def _open(self, key: CohortKey, size: int, responses: Sequence[Response]) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
         cohort = self._cohorts.get(key)
-        if cohort is not None and self._is_past(cohort, key, responses):
+        if cohort is not None and self._is_next_epoch(cohort, key, responses):
             self._forget(key)
             cohort = None
         if cohort is None:
@@ -112,7 +112,7 @@ class Cohorts:
             self._cohorts[key] = cohort
         return cohort
 
-    def _is_past(self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]) -> bool:
+    def _is_next_epoch(self, cohort: Cohort, key: CohortKey, responses: Sequence[Response]) -> bool:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
         if key.step is not None or not cohort.is_closed:
             return False

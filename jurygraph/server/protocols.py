@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
-from jurygraph.integrations.failed_rewards import FailedRule, first_failure
+from jurygraph.integrations.failed_rewards import FailedRewardRule, first_failure
 from jurygraph.integrations.samples import (
     PART_COLUMNS,
     name_task,
@@ -104,9 +104,9 @@ class Protocol(ABC):
 
     path: ClassVar[str]
     body: ClassVar[type[FrozenModel]]
-    automatic: ClassVar[FailedRule] = "raise"
-    automatic_in_cohort: ClassVar[FailedRule] = "neutral"
-    masks: ClassVar[tuple[FailedRule, ...]] = ()
+    automatic: ClassVar[FailedRewardRule] = "raise"
+    automatic_in_cohort: ClassVar[FailedRewardRule] = "neutral"
+    masks: ClassVar[tuple[FailedRewardRule, ...]] = ()
 
     def __init__(self, settings: ServerSettings, plans: TaskPlans) -> None:
         self._settings = settings
@@ -120,7 +120,7 @@ class Protocol(ABC):
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reply to a body whose submissions are scored."""
 
-    def choose_rule(self, submission: Submission) -> FailedRule:
+    def choose_rule(self, submission: Submission) -> FailedRewardRule:
         """Return what a failed reward of a submission becomes; a mask that the protocol does not have refuses it."""
         rule = self._settings.failed
         if rule is None:

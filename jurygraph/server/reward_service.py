@@ -12,7 +12,7 @@ from jurygraph.errors import RUN_ENDING, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     MOST_WITHOUT_REWARD,
-    FailedRule,
+    FailedRewardRule,
     OutageGuard,
     describe_failures,
     fill_failed,
@@ -93,7 +93,7 @@ class RewardService:
         self._group_guard = OutageGuard()
         self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_A_GROUP)
 
-    async def score(self, submission: Submission, rule: FailedRule) -> ScoredSubmission:
+    async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.
 
         Raises `Refusal`, `NoRewardError` by the rule, and whatever `Jury.ascore` raises.

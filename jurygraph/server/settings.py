@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from jurygraph.errors import JurygraphError
-from jurygraph.integrations.failed_rewards import FailedRule
+from jurygraph.integrations.failed_rewards import FailedRewardRule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class ServerSettings:
     180. `failed` is a rule, or None for `auto`: each protocol then has the best that its trainer can use.
     """
 
-    failed: FailedRule | None = None
+    failed: FailedRewardRule | None = None
     group_size: int | None = None
     """Members of a cohort on the endpoints whose protocol has none; None where each request is a group."""
     deadline: float = 100.0

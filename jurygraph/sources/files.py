@@ -167,13 +167,13 @@ class TextFile:
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
-        self.refuse_changed()
+        self.refuse_if_changed()
 
     def read(self, span: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
         # Not by `seek`: somebody may be half-way through `lines`. Compared after reading, so that no change slips in.
         content = os.pread(self._file.fileno(), span.length, span.offset)
-        self.refuse_changed()
+        self.refuse_if_changed()
         return content
 
     def read_whole(self, largest: int, remedy: str) -> str:
@@ -187,7 +187,7 @@ class TextFile:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
         return self._decode(content.removeprefix(UTF8_MARK), 1)
 
-    def refuse_changed(self) -> None:
+    def refuse_if_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         if file_state(self._file) != self._state:
             raise InputError(

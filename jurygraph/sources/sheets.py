@@ -70,7 +70,7 @@ class SheetQuestion(FrozenModel):
     consensus: str | None = None
 
 
-class KeyRow(RatedItem, SheetQuestion):
+class SheetKeyRow(RatedItem, SheetQuestion):
     """The item and reviewer of a row of a sheet. If `is_swapped`, a pair is shown with its second text first."""
 
     id: Id
@@ -88,7 +88,7 @@ class SheetVote(Vote):
     """
 
     reason: str | None = None
-    row: KeyRow = Field(exclude=True)
+    row: SheetKeyRow = Field(exclude=True)
     location: str = Field(exclude=True)
     is_due: bool | None = Field(default=None, exclude=True)
     is_returned: bool = Field(default=True, exclude=True)
@@ -113,7 +113,7 @@ class Assignment:
         repeated: how many of these ratings are by somebody who rated the item before.
     """
 
-    key: Sequence[KeyRow]
+    key: Sequence[SheetKeyRow]
     sheets: Mapping[str, Sequence[Mapping[str, str]]]
     assigned: Bools
     repeated: int
@@ -167,7 +167,7 @@ def make_sheets(
     rated = int(assigned.sum()) + len(sorted_gold) * len(names)
     row_count = rated * len(questions)
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
-    key: list[KeyRow] = []
+    key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
         reviewed = [*sorted_gold, *compress(dealt, assigned[:, column])]
@@ -181,7 +181,7 @@ def make_sheets(
                 identity = f"i{next(ids):07x}"
                 fields = item.model_dump(include={"item", "agent", "domain", "group"})
                 fields |= {"is_pair": item.is_pair, "is_swapped": is_swapped, **dict(question)}
-                key.append(KeyRow(id=identity, reviewer=reviewer, **fields))
+                key.append(SheetKeyRow(id=identity, reviewer=reviewer, **fields))
                 sheets[reviewer].append(_sheet_row(identity, question, item, is_swapped))
     return Assignment(key, sheets, assigned, int((assigned & has_rated).sum()))
 
@@ -226,7 +226,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     misplaced = [path for path in sheets if Path(path).suffix == ".jsonl"]
     if misplaced and Path(key).suffix != ".jsonl":
         raise InputError(f"{key}: is a sheet; the key comes first: {misplaced[0]}")
-    key_rows = {row.id: row for _, row in read_models(Path(key), KeyRow).rows}
+    key_rows = {row.id: row for _, row in read_models(Path(key), SheetKeyRow).rows}
     votes: dict[str, SheetVote] = {}
     for path in sheets:
         file = read_models(Path(path), _FilledRow)
@@ -251,7 +251,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     return _screen(ordered)
 
 
-def _make_vote(row: KeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
+def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
     shared = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
     return SheetVote(
         annotator=row.reviewer, label=label, row=row, location=location, **shared, **fields
@@ -276,7 +276,7 @@ def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
         yield vote.model_copy(update={"is_due": is_due})
 
 
-def _parse_score(where: str, row: KeyRow, label: Label | None) -> Label | None:
+def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | None:
     if label is None:
         return None
     word = str(label).casefold()

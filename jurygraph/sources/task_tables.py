@@ -467,7 +467,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
     if "messages" not in first:
-        _refuse_other_chat(str(path), first)
+        _refuse_renamed_messages(str(path), first)
         return None
     has_id = isinstance(first.get("id"), str | int)
     has_agent = isinstance(first.get("agent"), str)
@@ -479,7 +479,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
     )
 
 
-def _refuse_other_chat(path: str, first: Mapping[str, Any]) -> None:
+def _refuse_renamed_messages(path: str, first: Mapping[str, Any]) -> None:
     for name in _CHAT_NAMES:
         if isinstance(first.get(name), list):
             problem = f"{path}, line 1, field {name}: is a list of messages by another name"

@@ -139,11 +139,11 @@ def report(
     items = _table(MovedItem._fields, moved.items)
     agents = _table(MovedAgent._fields, moved.agents)
     other_labels = sum(item.label != item.label_before for item in moved.items)
-    made = consensus.report(fitted, advance)
+    report = consensus.report(fitted, advance)
     return replace(
-        made,
-        figures={**made.figures, "moved": moved},
-        sections=[items, agents, *made.sections],
+        report,
+        figures={**report.figures, "moved": moved},
+        sections=[items, agents, *report.sections],
         conclusion=[
             f"new labels: {moved.labels}; items with another likeliest label: {other_labels}",
             f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",

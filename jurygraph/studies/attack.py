@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, ConfigError, InputError
-from jurygraph.graphs.context import RunContext
 from jurygraph.graphs.groups import Group
 from jurygraph.graphs.routing import required_material
 from jurygraph.graphs.survey import build_survey, list_derivations, list_questions, view_task
@@ -52,19 +51,19 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_range,
 )
-from jurygraph.tools.tool import Tool, ToolInput, ToolSet
+from jurygraph.tools.tool import Tool, ToolInput
 
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_PROPORTION = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_PROPORTION_FIGURES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
 _THRESHOLD_FIGURES = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION)))
+THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION_FIGURES)))
 _JUDGES_CHANNELS = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
@@ -139,7 +138,7 @@ class AttackStudy:
         }
         by_channel = (
             (_channel_groups("context", tasks, attacks), context_judges),
-            (_channel_groups("lookup", tasks, attacks), _judges_of_others(jury)),
+            (_channel_groups("lookup", tasks, attacks), _evaluators_reading_others(jury)),
         )
         for channel_groups, judges in by_channel:
             for group in channel_groups if judges else ():
@@ -219,7 +218,7 @@ class AttackStudy:
     def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        jury.context = _with_attacked_tools(jury, self._groups)
+        _attack_tools(jury, self._groups)
         plans = []
         for task, survey in zip(self._tasks, self._surveys, strict=True):
             plans.append(_plan(task, survey, jury))
@@ -305,13 +304,14 @@ def _channel_groups(
             yield _AttackGroup(index, index, attacked, [attack], [response])
 
 
-def _judges_of_others(jury: Jury) -> set[str]:
+def _evaluators_reading_others(jury: Jury) -> set[str]:
     """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
-    return {
-        name
-        for name, toolset in jury.context.evaluator_tools.items()
-        if not all(tool.reads_documents for tool in toolset.tools.values())
-    }
+    judges: set[str] = set()
+    for name, evaluator in jury.evaluators.items():
+        tools = {} if evaluator.toolset is None else evaluator.toolset.tools
+        if not all(tool.reads_documents for tool in tools.values()):
+            judges.add(name)
+    return judges
 
 
 def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
@@ -321,7 +321,7 @@ def _survey_of(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
     return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
-def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
+def _attack_through(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     """Return a tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
     def run(inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
@@ -334,21 +334,20 @@ def _attack_through(tool: Tool, texts: Mapping[str, str]) -> Tool:
     return attacked
 
 
-def _with_attacked_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> RunContext:
-    """Return the context of a jury whose tools return the attacks through lookups."""
-    texts: dict[str, str] = {}
+def _attack_tools(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
+    """Let the tools of a jury return the attacks through lookups."""
+    texts: dict[str, str | None] = {}
     for group in groups:
-        for attack, response in zip(group.attacks, group.responses, strict=True):
-            text = None if attack is None else attack_text(attack, group.task)
-            if attack is not None and attack.suite == "lookup" and text is not None:
-                texts[response.id] = text
-    toolsets: dict[str, ToolSet] = {}
-    for name, toolset in jury.context.evaluator_tools.items():
+        attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
+        if attack is not None and attack.suite == "lookup":
+            texts[group.responses[0].id] = attack_text(attack, group.task)
+    for evaluator in jury.evaluators.values():
+        if evaluator.toolset is None:
+            continue
         tools: dict[str, Tool] = {}
-        for key, tool in toolset.tools.items():
-            tools[key] = tool if tool.reads_documents else _attack_through(tool, texts)
-        toolsets[name] = replace(toolset, tools=tools)
-    return replace(jury.context, evaluator_tools=toolsets) if texts else jury.context
+        for name, tool in evaluator.toolset.tools.items():
+            tools[name] = tool if tool.reads_documents else _attack_through(tool, texts)
+        evaluator.toolset = replace(evaluator.toolset, tools=tools)
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
@@ -478,10 +477,8 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     task_view = next(view for view in views if view.audience == "task")
-    derivations = list_derivations(jury.derivers, task_view, jury.context.deriver_tools)
-    all_questions = list_questions(
-        jury.evaluators, uses, views, materials, jury.context.evaluator_tools
-    )
+    derivations = list_derivations(jury.derivers, task_view)
+    all_questions = list_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
     ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
@@ -518,7 +515,7 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
-        for name in _PROPORTION:
+        for name in _PROPORTION_FIGURES:
             is_missing = name != "n" and (is_without_answers or not proportion["n"])
             figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures

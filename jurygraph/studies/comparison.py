@@ -26,7 +26,7 @@ from jurygraph.inference.clusters import (
     Estimate,
     detectable_difference,
     interval_among,
-    lowest_value,
+    lower_bound,
     means_differ,
     members_by_cluster,
     needed_clusters,
@@ -416,7 +416,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     return tested | {
         "holds": p < ONE_SIDED,
         "p": p,
-        "lowest": lowest_value(estimate, largest_loss),
+        "lowest": lower_bound(estimate, largest_loss),
         "needed_tasks": needed_clusters(estimate, margin, largest_loss),
     }
 

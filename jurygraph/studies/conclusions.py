@@ -7,6 +7,7 @@ and the width falls with the root of the number.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from jurygraph.display import format_interval
 from jurygraph.studies.alternative_annotator import STANDS_IN, AlternativeAnnotator
@@ -18,6 +19,8 @@ TENTATIVE = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 RELIABLE = 0.8
 """Correlation of repeated values that counts as reliable."""
+MOST_LEFT_OUT = 0.1
+"""Share of the ratings that a judge may leave unpredicted before it is said."""
 MOST_TIMES = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
 MOST_SUBJECTS = 5
@@ -79,17 +82,17 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
+    symbol = "rank correlation" if judge["kappa"] is None else "κ"
+    agreement = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
     if judge["answers"] == 1:
         sentences = [
             f"{name} gives all {count} labelled responses one answer: it tells none apart."
         ]
     else:
-        symbol = "rank correlation" if judge["kappa"] is None else "κ"
-        cell = judge["rank_correlation"] if judge["kappa"] is None else judge["kappa"]
-        sentences = [describe_agreement(name, symbol, cell, GOOD_AGREEMENT, count, "labels")]
+        sentences = [describe_agreement(name, symbol, agreement, GOOD_AGREEMENT, count, "labels")]
     sentences += _describe_bias(judge)
     sentences += _compare_with_constant(judge)
-    sentences.append(_test_against_people(judge["alternative_annotator"]))
+    sentences.append(_test_against_people(judge["alternative_annotator"], agreement))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -127,22 +130,20 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
     if side == 1:
         yield f"It is nearer to them than {constant}, by {_show(cell)}."
     elif side == -1:
-        lead = as_interval(cell)
-        assert lead is not None
-        distance = [
-            None if value is None else -value for value in (lead.value, lead.high, lead.low)
-        ]
-        yield f"It is farther from them than {constant}, by {_show(IntervalCell(*distance))}."
+        yield f"It is farther from them than {constant}, by {_show(_turn(cell))}."
     elif side == 0:
         need = describe_need(cell, 0.0, judge["n"], "labels")
         yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
 
 
-def _test_against_people(test: AlternativeAnnotator) -> str:
+def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
+    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
     detail += f", ρ {_show(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+    if test.winning_rate >= STANDS_IN and compare_with_bound(agreement, 0.0) != 1:
+        return f"It is as near to people as a person is, who are not near to each other: {detail}."
     if test.winning_rate >= STANDS_IN:
         return f"It is as near to people as a person is, and may stand in for one: {detail}."
     return f"It is not shown to be as near to people as a person is: {detail}."
@@ -161,26 +162,48 @@ def conclude_reviewers(
             continue
         best = ranked[0]
         subject = f"{dimension}: {best['judge']}"
+        if best["shots"]:
+            subject += f" with {best['shots']} examples"
         sentences = [
             describe_agreement(subject, "alpha", best["alpha"], TENTATIVE, count, "reviewers")
         ]
-        if len(ranked) > 1:
-            sentences.append(_compare_with_next(best, ranked[1], differences))
-        sentences.append(_test_against_people(best["alternative_annotator"]))
+        if best["coverage"] < 1.0 - MOST_LEFT_OUT:
+            sentences.append(
+                f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
+            )
+        pairs = list(pairwise(ranked[:2]))
+        by_name = {row["judge"]: row for row in ranked}
+        if by_name.keys() >= {"personalized", "aggregate"}:
+            pairs.append((by_name["personalized"], by_name["aggregate"]))
+        comparisons = [_compare(*pair, differences) for pair in pairs]
+        sentences += dict.fromkeys(filter(None, comparisons))
+        sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
         conclusion.append(" ".join(sentences))
     return conclusion
 
 
-def _compare_with_next(best: Figures, other: Figures, differences: Sequence[Figures]) -> str:
-    names = {best["judge"], other["judge"]}
+def _compare(judge: Figures, other: Figures, differences: Sequence[Figures]) -> str:
+    """Return whether the first of two judges is nearer to the reviewers than the other."""
+    pair = judge["judge"], other["judge"]
     for row in differences:
-        if row["dimension"] == best["dimension"] and {row["first"], row["second"]} == names:
-            difference = row["absolute"]
-            detail = f"mean difference of errors {_show(difference)}"
-            if compare_with_bound(difference, 0.0) in (-1, 1):
-                return f"It is nearer than {other['judge']}: {detail}."
-            return f"Whether it is nearer than {other['judge']} cannot be told: {detail}."
+        names = row["first"], row["second"]
+        if row["dimension"] == judge["dimension"] and set(names) == set(pair):
+            lead = row["absolute"] if names[0] == other["judge"] else _turn(row["absolute"])
+            side = compare_with_bound(lead, 0.0)
+            detail = f"mean difference of errors {_show(lead)}"
+            if side == 0 or side is None:
+                return f"Whether {pair[0]} is nearer than {pair[1]} cannot be told: {detail}."
+            detail = f"mean difference of errors {_show(lead if side > 0 else _turn(lead))}"
+            return f"{pair[0]} is {'nearer' if side > 0 else 'farther'} than {pair[1]}: {detail}."
     return ""
+
+
+def _turn(cell: object) -> IntervalCell:
+    """Return the interval with the other sign."""
+    estimate = as_interval(cell)
+    assert estimate is not None
+    ends = (estimate.value, estimate.high, estimate.low)
+    return IntervalCell(*(None if end is None else -end for end in ends))
 
 
 def conclude_reliability(

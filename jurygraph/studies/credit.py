@@ -546,14 +546,14 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     compared = [sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_CHILDREN]
     errors = []
     exact_rewards = []
-    fast_rewards = []
+    approximate_rewards = []
     for sheet in compared:
         retention = sheet.retention(kappa)
         exact = sheet.marginals(retention, sheet.graph, is_exact=True)
-        fast = sheet.marginals(retention, sheet.graph, is_exact=False)
-        errors += np.abs(exact - fast).ravel().tolist()
+        approximate = sheet.marginals(retention, sheet.graph, is_exact=False)
+        errors += np.abs(exact - approximate).ravel().tolist()
         exact_rewards += sheet.rewards(exact).tolist()
-        fast_rewards += sheet.rewards(fast).tolist()
+        approximate_rewards += sheet.rewards(approximate).tolist()
     pairs = len(exact_rewards)
     figures: Figures = {
         "pairs": pairs,
@@ -566,9 +566,9 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     if pairs:
         figures["criteria"] = len(errors) / pairs
         figures["marginal_error"] = fmean(errors)
-        figures["reward_error"] = fmean(np.abs(np.subtract(exact_rewards, fast_rewards)))
-    if len(set(exact_rewards)) > 1 and len(set(fast_rewards)) > 1:
-        figures["correlation"] = correlation(exact_rewards, fast_rewards)
+        figures["reward_error"] = fmean(np.abs(np.subtract(exact_rewards, approximate_rewards)))
+    if len(set(exact_rewards)) > 1 and len(set(approximate_rewards)) > 1:
+        figures["correlation"] = correlation(exact_rewards, approximate_rewards)
     return figures
 
 

@@ -26,16 +26,16 @@ PAPER = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
 PAPER_GROUP = 8
 VARIANTS = 1000
 """Scores of one response in an evaluation, and groups for each SNR."""
-DRIFT = 0.03
-ESTIMATION = 0.08
-SHARED = 0.05
+DRIFT_SD = 0.03
+ESTIMATION_SD = 0.08
+SHARED_SD = 0.05
 """Standard deviations of η_i, δ_i and ε, for utilities from 0 to 1."""
-GAP = 0.1
-DISPERSION = 0.25
+GAP_SD = 0.1
+DISPERSION_SD = 0.25
 """Standard deviations of the true gaps Δ_j* of a group, and of u_i* over stakeholders, whatever their number."""
 REGIMES: dict[str, Callable[[int], float]] = {
-    "constant": lambda n: DRIFT**2,
-    "as 1/n": lambda n: DRIFT**2 * 2 / n,
+    "constant": lambda n: DRIFT_SD**2,
+    "as 1/n": lambda n: DRIFT_SD**2 * 2 / n,
 }
 """σ²_η by the number of stakeholders, equal for two: DecompR's two cases of B.4.2."""
 ENSEMBLE = 5
@@ -59,15 +59,17 @@ def known_judge(n: int) -> tuple[Floats, Floats, Floats]:
     """Return w* (Eq. 10 with d_i from 1 to 5 and τ = 5), u* from 0.2 to 0.9, and Cov(η): exchangeable, zero-sum."""
     weights = stakeholders.weights(np.linspace(1.0, 5.0, n))
     utilities = np.linspace(0.2, 0.9, n)
-    covariance = DRIFT**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
+    covariance = DRIFT_SD**2 * n / (n - 1) * (np.eye(n) - 1.0 / n)
     return weights, utilities, covariance
 
 
 def true_figures(n: int) -> dict[str, float]:
     """Return Theorem 1's terms of `known_judge`, Term II by Proposition 1, σ²_Sem, and Var[ΔR_w], by their names."""
     weights, utilities, covariance = known_judge(n)
-    terms = variance_terms(weights, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2)
-    exchangeable = exchangeable_aggregation(utilities, DRIFT**2)
+    terms = variance_terms(
+        weights, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
+    )
+    exchangeable = exchangeable_aggregation(utilities, DRIFT_SD**2)
     shift = terms.aggregation + terms.cross
     return {
         **terms._asdict(),
@@ -106,9 +108,9 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
 
 
 def dispersed_utilities(n: int) -> Floats:
-    """Return u* of n stakeholders with a standard deviation of `DISPERSION`, around a half, [n]."""
+    """Return u* of n stakeholders with a standard deviation of `DISPERSION_SD`, around a half, [n]."""
     spread = np.linspace(-1.0, 1.0, n)
-    return np.asarray(0.5 + DISPERSION * spread / np.std(spread))
+    return np.asarray(0.5 + DISPERSION_SD * spread / np.std(spread))
 
 
 def snr_of_stakeholders(n: int, drift_variance: float) -> float:
@@ -116,7 +118,7 @@ def snr_of_stakeholders(n: int, drift_variance: float) -> float:
 
     With a constant σ²_η it is O(1/n).
     """
-    return GAP**2 / exchangeable_aggregation(dispersed_utilities(n), drift_variance)
+    return GAP_SD**2 / exchangeable_aggregation(dispersed_utilities(n), drift_variance)
 
 
 def measure_snr(n: int, drift_variance: float, seed: int) -> float:
@@ -126,7 +128,7 @@ def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     noise = np.sum(drift * dispersed_utilities(n), axis=1)
     # without the factor, the inverse of an estimated variance would be too large on average
     freedom = VARIANTS - 1
-    return GAP**2 / variance(noise) * (freedom - 2) / freedom
+    return GAP_SD**2 / variance(noise) * (freedom - 2) / freedom
 
 
 def _draw_judgements(
@@ -134,9 +136,9 @@ def _draw_judgements(
 ) -> tuple[Floats, Floats, Floats]:
     """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
     n = len(mean_weights)
-    weights = mean_weights + _drift(rng, n, DRIFT)
-    utilities = true_utilities + ESTIMATION * rng.normal(size=(VARIANTS, n))
-    scores = np.sum(weights * utilities, axis=1) + SHARED * rng.normal(size=VARIANTS)
+    weights = mean_weights + _drift(rng, n, DRIFT_SD)
+    utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANTS, n))
+    scores = np.sum(weights * utilities, axis=1) + SHARED_SD * rng.normal(size=VARIANTS)
     return weights, utilities, scores
 
 
@@ -158,7 +160,7 @@ def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     weights, utilities, covariance = known_judge(n)
     tilt = tilt_of(n)
     terms = variance_terms(
-        weights + tilt, utilities, covariance, np.full(n, ESTIMATION**2), SHARED**2
+        weights + tilt, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
     )
     return {"variance": terms.total / calls, "bias": float(tilt @ utilities)}
 
@@ -226,7 +228,8 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return
-    yield f"DecompR: sd of η {DRIFT:g}, of δ {ESTIMATION:g}, of ε {SHARED:g}; {VARIANTS} variants for each seed"
+    deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
+    yield f"DecompR: {deviations}; {VARIANTS} variants for each seed"
     header = ["Theorem 1, Proposition 1"]
     for n in STAKEHOLDERS:
         header += [f"n={n}", "simulated"]

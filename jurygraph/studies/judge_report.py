@@ -515,7 +515,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     judges = figures["judges"]
     names = _full_names([(judge["run"], judge["judge"]) for judge in judges])
     counts = ("tasks", *COUNTS)
-    unshown = dict.fromkeys(("question", *counts))
+    blank_cells = dict.fromkeys(("question", *counts))
     rows: list[Figures] = []
     printed: list[Figures] = []
     for name, judge, constant, length in zip(
@@ -523,8 +523,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     ):
         rows.append({**judge, "name": name})
         others = [
-            {**constant, **unshown, "name": f"  always {constant['value']:g}"},
-            {**length, **unshown, "name": "  length"},
+            {**constant, **blank_cells, "name": f"  always {constant['value']:g}"},
+            {**length, **blank_cells, "name": "  length"},
         ]
         if others != printed:  # judges of the same responses share these lines
             rows += others

@@ -263,7 +263,7 @@ def resolve_questions(
     """
     judges = [judge for run in runs for judge in run.by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
-    resolved = []
+    resolved_labels = []
     for position, label in chosen:
         name = label.question or question
         if name is not None:
@@ -279,8 +279,8 @@ def resolve_questions(
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
                 raise InputError(f"{where}: {describe_question(name, matching, question_ids)}")
             label = label.model_copy(update={"question": matching[0]})
-        resolved.append((position, label))
-    return resolved
+        resolved_labels.append((position, label))
+    return resolved_labels
 
 
 def questions_named(name: str, questions: Collection[str]) -> list[str]:

@@ -153,7 +153,7 @@ def read_groups(
             replaced = run.replaced_groups()
             kind = "group" if run.header.is_open_ended else "task"
             records = ledger.records(kind, last_read)
-            if run.is_set:
+            if run.is_set_of_runs:
                 if wait is not None:
                     raise InputError(f"{folder}: is a folder of runs; follow one of them")
                 records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
@@ -175,7 +175,7 @@ def penalty_components(folder: Path) -> frozenset[str]:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
-def steps_by_number(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
+def steps_by_count(stream: Iterable[ScoredGroup], every: int) -> Iterator[list[ScoredGroup]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 ORIGINAL = "original"
 REPEAT = "repeat"
-NOT_VARIANTS = (ORIGINAL, REPEAT)
+UNCHANGED_FAMILIES = (ORIGINAL, REPEAT)
 """Families whose inputs are the response as it is; every other family is one of variants."""
 REWARD = "reward"
 _SCALE_WIDTH = 9.0
@@ -98,7 +98,7 @@ class PresentationScore(FrozenModel):
     @property
     def is_variant(self) -> bool:
         """Return False for the response as it is."""
-        return self.family not in NOT_VARIANTS
+        return self.family not in UNCHANGED_FAMILIES
 
     @property
     def unit(self) -> tuple[str, str]:

@@ -174,24 +174,24 @@ class Overtaking(NamedTuple):
     second: str
 
 
-def find_turns(rank: Rank, low: float, high: float) -> list[Overtaking]:
+def find_overtakings(rank: Rank, low: float, high: float) -> list[Overtaking]:
     """Return where agents change places as a setting moves from `low` to `high`, by bisection between a few points.
 
     Agents that change places and back between two of the points are not found.
     """
     points = [low + (high - low) * step / _GRID_STEPS for step in range(_GRID_STEPS + 1)]
     means = [rank(point) for point in points]
-    turns = []
+    overtakings = []
     for (left, before), (right, after) in pairwise(zip(points, means, strict=True)):
         for first, second in combinations(before, 2):
             has_both = {first, second} <= after.keys()
-            if has_both and before[first] >= before[second] and _has_turned(after, first, second):
+            if has_both and before[first] >= before[second] and _is_reversed(after, first, second):
                 value = _bisect(rank, left, right, first, second)
-                turns.append(Overtaking(value, first, second))
-    return sorted(turns)
+                overtakings.append(Overtaking(value, first, second))
+    return sorted(overtakings)
 
 
-def _has_turned(means: dict[str, float], first: str, second: str) -> bool:
+def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
     """Return whether the second of two agents is ahead; False where one of them has no mean."""
     return {first, second} <= means.keys() and means[first] < means[second]
 
@@ -200,15 +200,15 @@ def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> fl
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
     for _ in range(_BISECTIONS):
         middle = (start + end) / 2.0
-        if _has_turned(rank(middle), first, second):
+        if _is_reversed(rank(middle), first, second):
             end = middle
         else:
             start = middle
     return end
 
 
-def format_turn(value: float, *, upwards: bool) -> str:
-    """Format a value at which two agents have turned: four digits, rounded to where they stay so."""
+def format_reversal(value: float, *, upwards: bool) -> str:
+    """Format a value at which the order of two agents is reversed: four digits, rounded to where they stay so."""
     if not value:
         return "0"
     scale = 10.0 ** (3 - floor(log10(abs(value))))
@@ -217,8 +217,8 @@ def format_turn(value: float, *, upwards: bool) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestTurn:
-    """The smallest change of one setting that was found to turn two agents; `share` is its size by today's value."""
+class NearestReversal:
+    """The smallest change of one setting that was found to reverse two agents; `share` is its size by today's value."""
 
     key: str
     label: str
@@ -229,39 +229,41 @@ class NearestTurn:
     def __str__(self) -> str:
         word = "less" if abs(self.value) < abs(self.today) else "more"
         size = f"{100.0 * self.share:.3g} % {word}" if self.today else "it is 0 without it"
-        value = format_turn(self.value, upwards=self.value > self.today)
+        value = format_reversal(self.value, upwards=self.value > self.today)
         return f"with {self.label} at {value} instead of {self.today:g} ({size})"
 
 
-def find_nearest_turns(
+def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
     tried: Sequence[str],
-) -> list[NearestTurn | None]:
-    """Return for each pair of agents, of which the first is ahead, the smallest change that turns it.
+) -> list[NearestReversal | None]:
+    """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
-    size that turns it, so that no setting is searched farther than the nearest one.
+    size that does, so that no setting is searched farther than the nearest one.
     """
-    found: list[NearestTurn | None] = [None] * len(pairs)
+    found: list[NearestReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for ring in _RINGS:
-        still_open = [index for index, turn in enumerate(found) if turn is None]
+        still_open = [index for index, reversal in enumerate(found) if reversal is None]
         if not still_open:
             break
-        turns: dict[int, list[NearestTurn]] = {index: [] for index in still_open}
+        reversals: dict[int, list[NearestReversal]] = {index: [] for index in still_open}
         for setting in numbers:
             for start, end in _steps(setting, inner, ring):
                 rank = ranker.along(setting.key, tried)
                 after = rank(end)
                 for index in still_open:
-                    if _has_turned(after, *pairs[index]):
+                    if _is_reversed(after, *pairs[index]):
                         value = _bisect(rank, start, end, *pairs[index])
-                        turns[index].append(_nearest(setting, value))
-        for index, candidates in turns.items():
-            found[index] = min(candidates, key=lambda turn: (turn.share, turn.key), default=None)
+                        reversals[index].append(_nearest(setting, value))
+        for index, candidates in reversals.items():
+            found[index] = min(
+                candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
+            )
         inner = ring
     return found
 
@@ -278,9 +280,9 @@ def _steps(setting: TriedSetting, inner: float, outer: float) -> Iterator[tuple[
             yield start, end
 
 
-def _nearest(setting: TriedSetting, value: float) -> NearestTurn:
+def _nearest(setting: TriedSetting, value: float) -> NearestReversal:
     today = float(setting.value)
-    return NearestTurn(
+    return NearestReversal(
         key=setting.key,
         label=setting.name,
         today=today,
@@ -297,7 +299,7 @@ class Neighbours(AgentDifference):
         turn: the smallest change of a setting that turns them; None where none was found.
     """
 
-    turn: NearestTurn | None
+    turn: NearestReversal | None
 
     def sentences(self) -> list[str]:
         change = (
@@ -321,7 +323,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     rewards = ranker.tables.decide(config)
     settings = list_settings(config, list_combiners(ranker.run))
     pairs = list(pairwise(means))
-    turns = find_nearest_turns(ranker, settings, pairs, tried)
+    turns = find_nearest_reversals(ranker, settings, pairs, tried)
     neighbours = [
         _compare(ranker, rewards, pair, turn, len(pairs))
         for pair, turn in zip(pairs, turns, strict=True)
@@ -388,7 +390,7 @@ def _compare(
     ranker: AgentRanker,
     rewards: Floats,
     pair: tuple[str, str],
-    turn: NearestTurn | None,
+    turn: NearestReversal | None,
     pairs: int,
 ) -> Neighbours:
     sums, counts = np.swapaxes([_by_unit(ranker, rewards, agent) for agent in pair], 0, 1)

@@ -183,7 +183,7 @@ def match_reasons(
     Arguments are of ratings [n]. A cell is a rating with both reasons, of an item for which another person gave one.
     """
     reviewer, item = map(np.asarray, (reviewer, item))
-    own_vectors = vectorize([*reasons, *judge_reasons])
+    vectors = vectorize([*reasons, *judge_reasons])
     has_reason = np.array([bool(reason.strip()) for reason in reasons])
     has_both = has_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
     count = len(reasons)
@@ -194,7 +194,7 @@ def match_reasons(
         peers = np.flatnonzero(has_reason & (item == item[row]) & (reviewer != reviewer[row]))
         if len(peers):
             rows = np.array([row, *peers.tolist()])
-            (near,) = cosines(own_vectors, np.array([count + row]), rows)
+            (near,) = cosines(vectors, np.array([count + row]), rows)
             own.append(float(near[0]))
             others.append(float(near[1:].mean()))
             units.append(int(reviewer[row]))

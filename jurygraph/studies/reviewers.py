@@ -743,7 +743,8 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
-        "and those of differences over reviewers and items (items of one group together)"
+        "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
+        "all pairs together"
     )
     yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
     peers = [row for row in figures["judges"] if row["judge"] in PEERS]

@@ -168,8 +168,8 @@ def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
 
 
 Sweep = Literal["labels", "gaps", "adversarial", "strict", "lenient", "hard"]
-IntervalFigures = tuple[float, float, float]
-"""Majority, hard Dawid-Skene, and posterior expected credit."""
+MethodValues = tuple[float, float, float]
+"""A value for each method: majority, hard Dawid-Skene, and posterior expected credit."""
 
 
 class Configuration(NamedTuple):
@@ -180,9 +180,9 @@ class Configuration(NamedTuple):
 
     sweep: Sweep
     setting: Setting
-    mse: IntervalFigures
-    accuracy: IntervalFigures
-    tau_b: IntervalFigures
+    mse: MethodValues
+    accuracy: MethodValues
+    tau_b: MethodValues
 
 
 FIGURES = ("mse", "accuracy", "tau_b")

@@ -4,6 +4,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any
@@ -15,7 +16,6 @@ from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
 MAX_BITS = 1024
 """Of a numerator or denominator: about 300 digits."""
-MAX_DEPTH = 200
 MAX_PLACES = 50
 """Decimals up to which a result is written out; a longer one is rounded to 20 digits."""
 _ROUNDED_DIGITS = 20
@@ -58,15 +58,19 @@ def calculate(expression: str) -> Fraction | bool:
             "+ - * / // % **, parentheses, comparisons, and min, max, abs, round and sum"
         )
     try:
-        tree = ast.parse(written, mode="eval")
+        tree = ast.parse(written, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ToolError(
             "is no complete expression; write one such as (3 * 12.50 + 8) / 2"
         ) from error
     try:
-        return _Calculation(written).value_of(tree.body, 0)
+        return _value_of(tree, written)
     except ZeroDivisionError as error:
         raise ToolError("divides by zero") from error
+    except KeyError as error:
+        raise ToolError(
+            "is no arithmetic; write decimals with a point, and thousands without a comma"
+        ) from error
 
 
 def format_value(value: Fraction | bool) -> str:
@@ -84,11 +88,10 @@ def format_value(value: Fraction | bool) -> str:
 
 
 def _write_decimal(scaled: int, places: int) -> str:
-    sign = "-" if scaled < 0 else ""
-    digits = str(abs(scaled)).rjust(places + 1, "0")
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+    return f"{Decimal(f'{scaled}e-{places}'):f}"
 
 
+_TOO_LARGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
 _Operation = Callable[[Fraction, Fraction], Any]
 
 
@@ -97,9 +100,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ToolError("a power has a whole exponent; write one")
     bits = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_BITS:
-        raise ToolError(f"a number has more than {MAX_BITS} bits; calculate with smaller ones")
-    if abs(exponent) > MAX_BITS:  # of 1, 0 or -1, whose powers depend on evenness alone
-        exponent = Fraction(exponent.numerator % 2 + 2)
+        raise ToolError(_TOO_LARGE)
     return Fraction(base**exponent.numerator)
 
 
@@ -118,86 +119,67 @@ _OPERATIONS: Mapping[type[ast.AST], _Operation] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_SIGNS: Mapping[type[ast.AST], Callable[[Fraction], Fraction]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
 
 
-def _round(values: Sequence[Fraction]) -> Fraction:
-    if len(values) > 2:
-        raise ToolError("round takes a number, and how many decimals")
-    places = values[1] if len(values) == 2 else Fraction(0)
+def _round(value: Fraction, places: Fraction = Fraction(0)) -> Fraction:
     if places.denominator != 1 or abs(places) > _MAX_ROUNDED_PLACES:
         raise ToolError(f"round takes a whole number of decimals, {_MAX_ROUNDED_PLACES} at most")
-    return Fraction(round(values[0], places.numerator))
-
-
-def _abs(values: Sequence[Fraction]) -> Fraction:
-    if len(values) > 1:
-        raise ToolError("abs takes one number")
-    return abs(values[0])
-
-
-def _sum(values: Sequence[Fraction]) -> Fraction:
-    return sum(values, Fraction(0))
+    return Fraction(round(value, places.numerator))
 
 
 _FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "min": min,
     "max": max,
-    "abs": _abs,
-    "round": _round,
-    "sum": _sum,
+    "sum": lambda values: sum(values, Fraction(0)),
+    "abs": lambda values: abs(*values),
+    "round": lambda values: _round(*values),
 }
 
 
-class _Calculation:
-    """Computes the nodes of a parsed expression; `written` has its numbers digit by digit, which floats have not."""
+def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
+    """Return the value of a parsed expression; a part that is no arithmetic raises KeyError.
 
-    def __init__(self, written: str) -> None:
-        self._written = written
-
-    def value_of(self, node: ast.expr, depth: int) -> Fraction | bool:
-        if isinstance(node, ast.Compare):
-            return self._compare(node, depth)
-        return self._number(node, depth)
-
-    def _compare(self, node: ast.Compare, depth: int) -> bool:
-        operands = [self._number(part, depth + 1) for part in (node.left, *node.comparators)]
-        for sign, (first, second) in zip(node.ops, pairwise(operands), strict=True):
-            if not _OPERATIONS[type(sign)](first, second):
-                return False
-        return True
-
-    def _number(self, node: ast.expr, depth: int) -> Fraction:
-        if depth > MAX_DEPTH:
-            raise ToolError(
-                f"has more than {MAX_DEPTH} operations within each other; use sum, or calculate it in parts"
-            )
-        value = self._compute(node, depth + 1)
-        if max(abs(value.numerator).bit_length(), value.denominator.bit_length()) > MAX_BITS:
-            raise ToolError(f"a number has more than {MAX_BITS} bits; calculate with smaller ones")
-        return value
-
-    def _compute(self, node: ast.expr, depth: int) -> Fraction:
-        if isinstance(node, ast.Constant):
-            return Fraction(self._written[node.col_offset : node.end_col_offset])
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
-            value = self._number(node.operand, depth)
-            return -value if isinstance(node.op, ast.USub) else value
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-            left = self._number(node.left, depth)
-            right = self._number(node.right, depth)
-            return Fraction(_OPERATIONS[type(node.op)](left, right))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            values = [self._number(part, depth) for part in _arguments_of(node)]
-            if not values:
-                raise ToolError(f"{node.func.id} takes numbers; write at least one")
-            return _FUNCTIONS[node.func.id](values)
-        raise ToolError(
-            "is no arithmetic; write decimals with a point, and thousands without a comma"
-        )
+    `written` has its numbers digit by digit, which floats have not.
+    """
+    numbers: dict[ast.AST, Fraction] = {}
+    # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
+    for node in reversed([*ast.walk(tree)]):
+        number = _number_of(node, numbers, written)
+        if number is None:
+            continue
+        if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
+            raise ToolError(_TOO_LARGE)
+        numbers[node] = number
+    if not isinstance(tree, ast.Compare):
+        return numbers[tree]
+    operands = [numbers[part] for part in (tree.left, *tree.comparators)]
+    for sign, (first, second) in zip(tree.ops, pairwise(operands), strict=True):
+        if not _OPERATIONS[type(sign)](first, second):
+            return False
+    return True
 
 
-def _arguments_of(node: ast.Call) -> Sequence[ast.expr]:
-    """Return the arguments of a call; those in a list count as written without it."""
-    if len(node.args) == 1 and isinstance(node.args[0], ast.List):
-        return node.args[0].elts
-    return node.args
+def _number_of(node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str) -> Fraction | None:
+    """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""
+    match node:
+        case ast.Constant():
+            return Fraction(written[node.col_offset : node.end_col_offset])
+        case ast.UnaryOp():
+            return _SIGNS[type(node.op)](numbers[node.operand])
+        case ast.BinOp():
+            operation = _OPERATIONS[type(node.op)]
+            return Fraction(operation(numbers[node.left], numbers[node.right]))
+        case ast.Call(func=ast.Name(id=name), args=[ast.List(elts=parts)] | parts):
+            values = [numbers[part] for part in parts]
+            try:
+                return _FUNCTIONS[name](values)
+            except (TypeError, ValueError) as error:
+                raise ToolError(
+                    f"{name} takes other numbers: abs has one, round one and its decimals, and the others at least one"
+                ) from error
+        case _:
+            return None

@@ -1,12 +1,12 @@
 """`run_check`: an evaluator by code as a tool. It sees the task without reference and metadata, and one response."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.agents.registry import load_evaluator
+from jurygraph.agents.registry import load_evaluator, load_named
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
@@ -51,17 +51,9 @@ class RunCheck(Tool):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._checks: dict[str, Evaluator] = {}
+        where = f"{self.name}: params.checks"
+        self._checks: dict[str, Evaluator] = load_named(where, _load_check, self.settings.checks)
         self._opened: set[str] = set()
-        for index, use in enumerate(self.settings.checks):
-            try:
-                check = _load_check(use)
-            except ConfigError as error:
-                raise ConfigError(f"{self.name}: params.checks[{index}]: {error}") from error
-            if check.name in self._checks:
-                problem = f"{check.name!r} is listed twice; give one of them another `name`"
-                raise ConfigError(f"{self.name}: params.checks[{index}]: {problem}")
-            self._checks[check.name] = check
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"
         self.description = (
@@ -69,7 +61,7 @@ class RunCheck(Tool):
         )
         self.timeout = 60.0
 
-    def run(self, inputs: ToolInput, arguments: CheckArguments) -> Any:
+    def run(self, inputs: ToolInput, arguments: CheckArguments) -> Awaitable[str]:
         check = self._checks.get(arguments.check)
         if check is None:
             raise ToolError(f"there is no such check; there are {', '.join(self._checks)}")
@@ -82,8 +74,6 @@ class RunCheck(Tool):
         answers = [
             check.answer(_question_input(question, view, response)) for question in questions
         ]
-        if any(map(inspect.isawaitable, answers)):
-            return _await_answers(questions, answers)
         return _describe_answers(questions, answers)
 
     def close(self) -> None:
@@ -122,16 +112,10 @@ def _question_input(question: Question, view: TaskView, response: Response) -> E
     return EvaluatorInput(question, view, (seen,), ({},))
 
 
-async def _await_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
-    results = []
-    for answer in answers:
-        results.append(await answer if inspect.isawaitable(answer) else answer)
-    return _describe_answers(questions, results)
-
-
-def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
+async def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
     rows = []
-    for question, answer in zip(questions, answers, strict=True):
+    for question, given in zip(questions, answers, strict=True):
+        answer = await given if inspect.isawaitable(given) else given
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
         met = verdict.counts_as_met if verdict.status == "ok" else None
         row = {

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
-from pydantic import ConfigDict, Field, PydanticUserError, create_model, model_validator
+from pydantic import Field, PydanticUserError, create_model
 
 from jurygraph.agents.feedback import closure_digest
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
-from jurygraph.messages import did_you_mean, shorten
+from jurygraph.messages import Problem, did_you_mean, shorten
 from jurygraph.schema import digest_of
 from jurygraph.tools.result import to_result
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
@@ -110,12 +110,6 @@ class FunctionTool(CustomTool):
         return _await_result(result) if inspect.isawaitable(result) else to_result(result)
 
 
-class OpenArguments(ToolArguments):
-    """Arguments that a JSON schema describes."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class RunnableTool(CustomTool):
     """A LangChain tool, or a compiled graph, whose arguments are the fields of its input."""
 
@@ -125,8 +119,7 @@ class RunnableTool(CustomTool):
             call_schema = target.tool_call_schema
             is_plain = isinstance(call_schema, dict)
             schema = call_schema if is_plain else call_schema.model_json_schema()
-            code = getattr(target, "func", None) or getattr(target, "coroutine", None)
-            self._set_version(source_version(code or type(target)))
+            self._set_version(_version_of_code(target))
             # Its fields alone: what it has computed and keeps is no setting.
             fields = {name: getattr(target, name) for name in type(target).model_fields}
             add_settings_to_version(self, SimpleNamespace(**fields))
@@ -142,7 +135,10 @@ class RunnableTool(CustomTool):
         self._schema = {"additionalProperties": False, **schema}
         self._schema.pop("title", None)
         self._schema.pop("description", None)
-        self.Arguments = _arguments_for(self._schema)
+        # Imported lazily: only needed for such tools.
+        from jsonschema import Draft202012Validator
+
+        self._validator = Draft202012Validator(self._schema)
 
     def _read_input_schema(self) -> dict[str, Any]:
         try:
@@ -156,8 +152,13 @@ class RunnableTool(CustomTool):
     def parameters(self) -> dict[str, Any]:
         return self._schema
 
-    def run(self, inputs: ToolInput, arguments: Any) -> Awaitable[str]:
-        return _await_result(self.target.ainvoke(dict(arguments.model_extra)))
+    def read_arguments(self, arguments: Any) -> Any:
+        for error in self._validator.iter_errors(arguments):
+            return Problem(tuple(error.path), error.message[:300])
+        return arguments
+
+    def run(self, inputs: ToolInput, arguments: dict[str, Any]) -> Awaitable[str]:
+        return _await_result(self.target.ainvoke(arguments))
 
 
 def is_langchain_tool(target: Any) -> bool:
@@ -175,28 +176,14 @@ async def _await_result(result: Awaitable[Any]) -> str:
 def _version_of_graph(graph: Any) -> str:
     """Return a version that changes with the modules of the functions that are a graph's nodes."""
     nodes = getattr(getattr(graph, "builder", None), "nodes", {})
-    versions = {}
-    for name, node in nodes.items():
-        runnable = getattr(node, "runnable", None)
-        code = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
-        versions[name] = source_version(code or type(runnable))
+    versions = {
+        name: _version_of_code(getattr(node, "runnable", None)) for name, node in nodes.items()
+    }
     return digest_of(versions)[:12] if versions else "1"
 
 
-def _arguments_for(schema: Mapping[str, Any]) -> type[OpenArguments]:
-    # Imported lazily: only needed for such tools.
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator(schema)
-
-    class SchemaArguments(OpenArguments):
-        @model_validator(mode="before")
-        @classmethod
-        def _check_schema(cls, value: Any) -> Any:
-            for error in validator.iter_errors(value):
-                where = ".".join(map(str, error.path))
-                problem = error.message[:300]
-                raise ValueError(f"`{where}` {problem}" if where else problem)
-            return value
-
-    return SchemaArguments
+def _version_of_code(runnable: Any) -> str:
+    """Return the version of the function that a Runnable runs, or else of its class."""
+    names = ("func", "coroutine", "afunc")
+    functions = filter(None, (getattr(runnable, name, None) for name in names))
+    return source_version(next(functions, type(runnable)))

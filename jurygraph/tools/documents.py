@@ -7,7 +7,6 @@ pieces, whose rows have the offset of their first character, too: `12+1000| `. R
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from jurygraph.errors import ToolError
@@ -29,7 +28,7 @@ _OUTLINE_HEADINGS = 12
 _HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
 
 
-class TextPart(NamedTuple):
+class DocumentPart(NamedTuple):
     """A message or passage of a text: the index of its first character, which is its header's, and its name."""
 
     start: int
@@ -54,7 +53,7 @@ class LineMatches(NamedTuple):
 class TextDocument:
     """A text, its lines and the parts that it consists of."""
 
-    def __init__(self, text: str, parts: Iterable[TextPart] = ()) -> None:
+    def __init__(self, text: str, parts: Iterable[DocumentPart] = ()) -> None:
         self.text = str(text)
         self.parts = tuple(parts)
         self._part_starts = [part.start for part in self.parts]
@@ -65,24 +64,20 @@ class TextDocument:
         """Return a text as a document; that of a conversation has its messages as parts."""
         parts = []
         if isinstance(text, RenderedText) and text.has_headers:
-            blocks = zip(text.turns, text.blocks(), strict=True)
-            for turn, (header, _) in blocks:
+            for turn, (header, _) in zip(text.turns, text.blocks(), strict=True):
                 header = header.lstrip("\n")
-                parts.append(TextPart(turn.start - len(header), header.rstrip(":→ \n")))
+                parts.append(DocumentPart(turn.start - len(header), header.rstrip(":→ \n")))
         return cls(text, parts)
 
     @classmethod
     def of_passages(cls, passages: Iterable[tuple[str, str]]) -> "TextDocument":
         """Return texts as one document, each below a line with its name."""
-        pieces: list[str] = []
+        text = ""
         parts = []
-        length = 0
-        for name, text in passages:
-            parts.append(TextPart(length, name))
-            piece = f"{name}:\n{text}\n"
-            pieces.append(piece)
-            length += len(piece)
-        return cls("".join(pieces).removesuffix("\n"), parts)
+        for name, passage in passages:
+            parts.append(DocumentPart(len(text), name))
+            text += f"{name}:\n{passage}\n"
+        return cls(text.removesuffix("\n"), parts)
 
     @property
     def number_of_lines(self) -> int:
@@ -124,7 +119,7 @@ class TextDocument:
         if not found.spans:
             raise ToolError(f"the last match is number {total}; ask for one before")
         last = first_match + len(found.spans) - 1
-        numbers = ", ".join(str(line) for line in sorted({span.line for span in found.spans}))
+        numbers = ", ".join(dict.fromkeys(str(span.line) for span in found.spans))
         rows = [
             f"[matches {first_match} to {last} of {total:,}, in line {numbers}]",
             *self._rows(self._with_surroundings(found.spans)),
@@ -156,7 +151,10 @@ class TextDocument:
         return LineMatches(spans, total)
 
     def outline(self) -> str:
-        """Return what is shown of a long text in its place, in under 2,000 characters."""
+        """Return what a prompt shows in the place of a long text, in under 2,000 characters.
+
+        Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
+        """
         lines = self.number_of_lines
         rows = [
             f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
@@ -165,10 +163,13 @@ class TextDocument:
             "[its first lines:]",
         ]
         first = min(_OUTLINE_LINES, lines)
-        rows += self._rows(self._head(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
+        rows += self._rows(self._clip(line, _OUTLINE_WIDTH) for line in range(1, first + 1))
         rows.append("[its last lines:]")
         last = max(1, lines - _OUTLINE_LINES + 1)
-        rows += self._rows(self._tail(line) for line in range(last, lines + 1))
+        rows += self._rows(
+            self._clip(line, _OUTLINE_WIDTH, self._bounds(line)[1] - _OUTLINE_WIDTH)
+            for line in range(last, lines + 1)
+        )
         return "\n".join(rows)
 
     def row(self, span: LineSpan) -> str:
@@ -178,7 +179,7 @@ class TextDocument:
 
     def _heading_rows(self) -> list[str]:
         headings = self.parts or [
-            TextPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
+            DocumentPart(found.start(), found[0]) for found in _HEADING.finditer(self.text)
         ]
         if not headings:
             return []
@@ -206,34 +207,29 @@ class TextDocument:
                 start += from_character
             if start > end:
                 raise ToolError(f"line {line} ends at character {end - start + from_character}")
-            cuts = [*range(start, end, _PIECE_CHARACTERS), end] if start < end else [start, end]
-            for piece_start, piece_end in pairwise(cuts):
-                yield LineSpan(piece_start, piece_end, line)
+            for piece in range(start, max(end, start + 1), _PIECE_CHARACTERS):
+                yield LineSpan(piece, min(end, piece + _PIECE_CHARACTERS), line)
 
     def _with_surroundings(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
         """Return the spans with the lines before and after; a line that has a match is shown once, as its match."""
         shown_lines = {span.line for span in spans}
         nearby = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
         around = [
-            self._head(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
+            self._clip(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
         ]
         return sorted([*spans, *around])
 
     def _span_around(self, position: int) -> LineSpan:
         line = self._line_at(position)
         start, end = self._bounds(line)
-        if end - start > _MATCH_WIDTH:
-            start = max(start, position - _MATCH_LEAD)
-            end = min(end, start + _MATCH_WIDTH)
-        return LineSpan(start, end, line)
+        is_long = end - start > _MATCH_WIDTH
+        return self._clip(line, _MATCH_WIDTH, position - _MATCH_LEAD if is_long else start)
 
-    def _head(self, line: int, width: int) -> LineSpan:
+    def _clip(self, line: int, width: int, begin: int = 0) -> LineSpan:
+        """Return so many characters of a line, from its beginning or an index in the text on."""
         start, end = self._bounds(line)
+        start = max(start, begin)
         return LineSpan(start, min(end, start + width), line)
-
-    def _tail(self, line: int) -> LineSpan:
-        start, end = self._bounds(line)
-        return LineSpan(max(start, end - _OUTLINE_WIDTH), end, line)
 
     def _bounds(self, line: int) -> tuple[int, int]:
         """Return the start of a line and its end, without the line break."""

@@ -2,8 +2,9 @@
 
 import codecs
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import accumulate, chain
+from itertools import chain, islice
 from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
@@ -11,9 +12,9 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
-from jurygraph.tools.result import MASK
+from jurygraph.tools.result import MASK, rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
-from jurygraph.tools.workspace import MAX_FILE, FileContent, Scan, Workspace, WorkspaceEntry
+from jurygraph.tools.workspace import MAX_FILE, FileContent, Workspace, WorkspaceEntry
 
 MAX_LISTED = 200
 MAX_LIST_CHARACTERS = 7_000
@@ -21,6 +22,7 @@ MAX_SEARCHED = 64 << 20
 """Bytes of files that one search reads."""
 MAX_FILE_MATCHES = 16
 _BYTES_SEARCHED_FOR_NUL = 8192
+_BINARY = FileContent(b"\0", is_cut=False)
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PathText = Annotated[str, StringConstraints(max_length=2000)]
@@ -58,24 +60,12 @@ class ListFiles(RowTool):
         return MASK * len(result)  # a name says nothing of what is in the file
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
-        sizes: dict[str, int] = {}
-
-        def add(entry: WorkspaceEntry) -> None:
-            if _matches(entry.path, arguments.pattern):
-                sizes[entry.path] = entry.size
-
-        scan = _workspace_of(inputs, arguments).scan(arguments.folder, add)
-        paths = sorted(sizes, key=_path_order)[:MAX_LISTED]
-        rows = _that_fit([f"{sizes[path]:,} bytes| {path}" for path in paths])
-        heading = f"[{_count(len(sizes), 'file')}{_describe_scan(scan)}]"
-        if len(rows) < len(sizes):
-            more = len(sizes) - len(rows)
-            rows.append(f"[{more:,} more: name a folder or a pattern]")
-        return "\n".join([heading, *rows])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
+        pattern = arguments.pattern
+        sizes = {entry.path: entry.size for entry in scan if _matches(entry.path, pattern)}
+        rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_order)]
+        heading = f"[{_count(len(sizes), 'file')}{scan.note}]"
+        return _first_rows(heading, rows[:MAX_LISTED], len(rows))
 
 
 class ReadFile(RowTool):
@@ -110,9 +100,32 @@ class Grep(RowTool):
     Arguments = GrepArguments
 
     def run(self, inputs: ToolInput, arguments: GrepArguments) -> str:
-        search = FileSearch(arguments.text, arguments.pattern)
-        scan = _workspace_of(inputs, arguments).scan(arguments.folder, search.visit)
-        return search.result(scan)
+        scan = _workspace_of(inputs, arguments).scan(arguments.folder)
+        found: dict[str, FileMatches] = {}
+        searched = unread = searched_bytes = 0
+        for entry in scan:
+            if not _matches(entry.path, arguments.pattern):
+                continue
+            found.pop(entry.path, None)  # of an archive's members with one name the last counts
+            content = _read_up_to(entry, MAX_SEARCHED - searched_bytes)
+            searched_bytes += len(content.data)
+            text = decode(content)
+            if text is None or content.is_cut:
+                unread += 1
+            if text is None:
+                continue
+            searched += 1
+            document = TextDocument(text)
+            matches = document.find(arguments.text)
+            if matches.total:
+                rows = [f"{entry.path}:{document.row(span)}" for span in matches.spans]
+                found[entry.path] = FileMatches(rows, matches.total)
+        total = sum(matches.total for matches in found.values())
+        files = f"{len(found):,} of {_count(searched, 'file')}"
+        unread_files = f"; {unread:,} files are binary or too large" if unread else ""
+        heading = f"[{_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
+        all_rows = chain.from_iterable(found[path].rows for path in sorted(found, key=_path_order))
+        return _first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
 
 
 class FileMatches(NamedTuple):
@@ -122,54 +135,12 @@ class FileMatches(NamedTuple):
     total: int
 
 
-class FileSearch:
-    """The matches of words in files."""
-
-    def __init__(self, words: str, pattern: str | None) -> None:
-        self._words = words
-        self._pattern = pattern
-        self._found: dict[str, FileMatches] = {}
-        self._searched = 0
-        self._bytes = 0
-        self._unread = 0
-
-    def visit(self, entry: WorkspaceEntry) -> None:
-        self._found.pop(entry.path, None)  # of an archive's members with one name the last counts
-        if not _matches(entry.path, self._pattern):
-            return
-        if self._bytes + min(entry.size, MAX_FILE) > MAX_SEARCHED:
-            self._unread += 1
-            return
-        try:
-            content = entry.read()
-        except ToolError:  # no right to read it, for instance
-            self._unread += 1
-            return
-        self._bytes += len(content.data)
-        text = decode(content)
-        if text is None or content.is_cut:
-            self._unread += 1
-        if text is None:
-            return
-        self._searched += 1
-        document = TextDocument(text)
-        matches = document.find(self._words)
-        if matches.total:
-            rows = [f"{entry.path}:{document.row(span)}" for span in matches.spans]
-            self._found[entry.path] = FileMatches(rows, matches.total)
-
-    def result(self, scan: Scan) -> str:
-        found = [self._found[path] for path in sorted(self._found, key=_path_order)]
-        total = sum(matches.total for matches in found)
-        all_rows = list(chain.from_iterable(matches.rows for matches in found))
-        rows = _that_fit(all_rows[:MAX_FILE_MATCHES])
-        matches = f"{total:,} match{'es' * (total != 1)}"
-        about = f"{matches} in {len(self._found):,} of {_count(self._searched, 'file')}"
-        unread = f"; {self._unread:,} files are binary or too large" if self._unread else ""
-        heading = f"[{about}{unread}{_describe_scan(scan)}]"
-        if len(rows) < total:
-            rows.append(f"[{total - len(rows):,} more: name a folder or a pattern]")
-        return "\n".join([heading, *rows])
+def _read_up_to(entry: WorkspaceEntry, most: int) -> FileContent:
+    """Return the content of a file; one that is larger, or cannot be read, counts as binary."""
+    with suppress(ToolError):  # no right to read it, for instance
+        if min(entry.size, MAX_FILE) <= most:
+            return entry.read()
+    return _BINARY
 
 
 def decode(content: FileContent) -> str | None:
@@ -199,20 +170,17 @@ def _matches(path: str, pattern: str | None) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.removeprefix("**/"))
 
 
-def _that_fit(rows: Sequence[str]) -> list[str]:
-    """Return the first rows that have 7,000 characters in all."""
-    lengths = accumulate(len(row) for row in rows)
-    return [row for row, length in zip(rows, lengths, strict=True) if length <= MAX_LIST_CHARACTERS]
+def _first_rows(heading: str, rows: Sequence[str], total: int) -> str:
+    """Return a heading, the first rows that have 7,000 characters in all, and how many of the total are missing."""
+    shown = rows_that_fit(rows, MAX_LIST_CHARACTERS)
+    if len(shown) < total:
+        shown.append(f"[{total - len(shown):,} more: name a folder or a pattern]")
+    return "\n".join([heading, *shown])
+
+
+def _count(number: int, noun: str, ending: str = "s") -> str:
+    return f"{number:,} {noun}{ending * (number != 1)}"
 
 
 def _path_order(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))
-
-
-def _describe_scan(scan: Scan) -> str:
-    left_out = (
-        f"; {scan.left_out:,} links, special files or unsafe names left out"
-        if scan.left_out
-        else ""
-    )
-    return f"{left_out}; not all were visited" if scan.is_cut else left_out

@@ -81,27 +81,17 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
     texts = {
         f"response_{number}": response.text for number, response in enumerate(inputs.responses, 1)
     }
-    names = list(texts)
     if len(texts) == 1:
-        texts["response"] = inputs.responses[0].text
-        names = ["response"]
+        texts = {"response": inputs.responses[0].text}
+        name = "response" if name == "response_1" else name
     texts["query"] = chat_text(inputs.task.query)
-    names.append("query")
     passages = name_passages(inputs.task)
-    for number, passage in enumerate(passages.values(), 1):
-        texts[f"context_{number}"] = passage
-    if passages:
-        names += ["context", *(text for text in texts if text.startswith("context_"))]
     if name == "context" and passages:
         return TextDocument.of_passages(passages.items())
+    names = [*texts, *(["context"] if passages else [])]
+    for number, passage in enumerate(passages.values(), 1):
+        texts[f"context_{number}"] = passage
+        names.append(f"context_{number}")
     if name not in texts:
         raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
     return TextDocument.of_text(texts[name])
-
-
-def outline(text: str) -> str:
-    """Return what a prompt shows in the place of a long text, in under 2,000 characters.
-
-    Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
-    """
-    return TextDocument.of_text(text).outline()

@@ -8,8 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
+    BUILTIN_TOOLS,
     add_settings_to_version,
     find_code,
+    load_named,
     located_errors,
     make_instance,
 )
@@ -20,24 +22,13 @@ from jurygraph.schema.lookup import ToolName
 from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
 from jurygraph.tools.tool import Tool, ToolSet
 
-BUILTIN_TOOLS: Mapping[str, str] = {
-    "search": "jurygraph.tools.reading:Search",
-    "read": "jurygraph.tools.reading:Read",
-    "look_up": "jurygraph.tools.tables:LookUp",
-    "calculate": "jurygraph.tools.calculator:Calculate",
-    "list_files": "jurygraph.tools.files:ListFiles",
-    "read_file": "jurygraph.tools.files:ReadFile",
-    "grep": "jurygraph.tools.files:Grep",
-    "run_check": "jurygraph.tools.checks:RunCheck",
-}
 _NAME: TypeAdapter[str] = TypeAdapter(ToolName)
 
 
 def load_toolsets(
     key: str, uses: Iterable[EvaluatorUse | DeriverUse], owners: Mapping[str, Evaluator | Deriver]
-) -> dict[str, ToolSet]:
-    """Return the tools of those that have any, by name. Raises ConfigError with the key of a faulty one."""
-    toolsets: dict[str, ToolSet] = {}
+) -> None:
+    """Give evaluators or derivers their tools. Raises ConfigError with the key of a faulty one."""
     for index, use in enumerate(uses):
         if not use.tools:
             continue
@@ -48,24 +39,12 @@ def load_toolsets(
             )
         with located_errors(f"{key}[{index}]."):
             tools = load_tools(use.tools)
-        toolsets[owner.name] = ToolSet(
-            {tool.name: tool for tool in tools}, use.max_steps, use.max_tokens
-        )
-    return toolsets
+        owner.toolset = ToolSet(tools, use.max_steps, use.max_tokens)
 
 
-def load_tools(uses: Iterable[ToolUse]) -> tuple[Tool, ...]:
-    """Return the tools of an evaluator, in their order. Raises ConfigError with the index of a faulty one."""
-    tools: dict[str, Tool] = {}
-    for index, use in enumerate(uses):
-        with located_errors(f"tools[{index}]: "):
-            tool = load_tool(use)
-        if tool.name in tools:
-            raise ConfigError(
-                f"tools[{index}]: {tool.name!r} is listed twice; give one of them a `name` of its own"
-            )
-        tools[tool.name] = tool
-    return tuple(tools.values())
+def load_tools(uses: Iterable[ToolUse]) -> dict[str, Tool]:
+    """Return the tools of an evaluator by name, in their order. Raises ConfigError with the index of a faulty one."""
+    return load_named("tools", load_tool, uses)
 
 
 def load_tool(use: ToolUse) -> Tool:

@@ -3,6 +3,8 @@
 import inspect
 import json
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -13,12 +15,18 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
+    """Return the first rows that have at most so many characters in all."""
+    lengths = accumulate(map(len, rows))
+    return [row for row, length in zip(rows, lengths, strict=True) if length <= most]
+
+
 _ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
 MASK = "\ufffc"
 """Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
 
 
-def mask_own_words(result: str) -> str:
+def mask_tool_words(result: str) -> str:
     """Return a result of the same length in which only the words of rows such as `12| words` are left.
 
     Headings and the places of rows are the tool's: to quote them would bear out anything.

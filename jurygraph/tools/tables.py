@@ -1,6 +1,6 @@
 """`look_up`: rows of the tables in a task's `facts`. Claims, references and metadata are in no result."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,11 @@ from pydantic import Field
 from jurygraph.agents.facts.evaluators import check_tables
 from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, validate
+from jurygraph.messages import did_you_mean
 from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.sources.task_tables import read_rows
-from jurygraph.tools.result import to_json
+from jurygraph.tools.result import rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
 MAX_ROWS = 50
@@ -52,28 +52,19 @@ class LookUp(Tool):
 
 def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
     specs = (facts or {}).get("tables")
-    if not isinstance(specs, Mapping) or not specs:
+    if not specs:
         raise ToolError("the task has no tables")
-    tables = {}
-    for name, spec in specs.items():
-        table = validate(FactTableSpec, spec)
-        if isinstance(table, Problem):
-            raise ToolError(f"facts.tables.{name}: {table}")
-        tables[name] = table
-    return tables
+    return {name: FactTableSpec.model_validate(spec) for name, spec in specs.items()}
 
 
-def _rows(table: FactTableSpec) -> Iterable[Mapping[str, Any]]:
+def _rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
     if table.tool is not None:
         raise ToolError("another tool has the rows of this table, which cannot be looked up here")
     if table.file is None:
-        return table.rows or ()
-    return (row for _, row in _rows_of_file(table.file))
-
-
-def _rows_of_file(file: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+        yield from table.rows or ()
+        return
     try:
-        yield from read_rows(Path(file))
+        yield from (row for _, row in read_rows(Path(table.file)))
     except InputError as error:
         raise ToolError(str(error)) from error
 
@@ -97,26 +88,24 @@ def _describe(name: str, table: FactTableSpec) -> str:
 
 def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str:
     columns: set[str] = set()
-    shown: list[str] = []
-    room = MAX_ROW_CHARACTERS
+    lines: list[str] = []
     total = 0
     for row in _rows(table):
         columns.update(row)
         if not all(column in row and _agree(row[column], value) for column, value in where.items()):
             continue
         total += 1
-        if total < first_row or total > first_row + len(shown) or len(shown) == MAX_ROWS:
-            continue
-        line = to_json(row)
-        if len(line) <= room or not shown:
-            shown.append(line if len(line) <= room else f"{line[:room]}\n[this row is cut]")
-            room -= len(line)
+        if first_row <= total < first_row + MAX_ROWS:
+            lines.append(to_json(row))
     unknown = sorted(where.keys() - columns)
     if unknown:
         hint = did_you_mean(unknown[0], columns) or f"there are {', '.join(sorted(columns))}"
         raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
-    if total and not shown:
+    if total and not lines:
         raise ToolError(f"the last matching row is number {total}; ask for one before")
+    shown = rows_that_fit(lines, MAX_ROW_CHARACTERS)
+    if lines and not shown:
+        shown = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
     following = first_row + len(shown)
     rows = [f"[{total:,} matching rows]", *shown]
     if following <= total:

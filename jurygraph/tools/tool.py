@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from jurygraph.agents.roles import Configurable
 from jurygraph.display import Displayed
 from jurygraph.errors import ToolError as ToolError
+from jurygraph.messages import validate
 from jurygraph.schema import Response, TaskView, ToolSpec
 from jurygraph.schema.frozen_model import FrozenModel
-from jurygraph.tools.result import mask_own_words
+from jurygraph.tools.result import mask_tool_words
 from jurygraph.tools.workspace import Workspace
 
 
@@ -100,6 +101,10 @@ class Tool(Configurable, ABC):
             field.pop("title", None)
         return schema
 
+    def read_arguments(self, arguments: Any) -> Any:
+        """Return the arguments of a call as `run` gets them, or the `Problem` of those that are not of its schema."""
+        return validate(self.Arguments, arguments)
+
     @property
     def spec(self) -> ToolSpec:
         """Return what a plan records of the tool."""
@@ -137,4 +142,4 @@ class RowTool(Tool):
     reads_response = True
 
     def quotable(self, result: str) -> str:
-        return mask_own_words(result)
+        return mask_tool_words(result)

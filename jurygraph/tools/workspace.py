@@ -1,25 +1,23 @@
 """Workspaces: the files of a response, in a folder or an archive, from which nothing leads out.
 
-Whoever wrote the response may have written its files, so that names and kinds of files are hostile. Folders are opened
-one component at a time, each relative to the one before and without following a link: a check of the whole path would
-leave time to exchange a component. Only plain files with a single name are read; a second one (a hard link) may lie
-outside. Archives are read as streams and never unpacked to disk.
+Whoever wrote the response may have written its files, so that names and kinds of files are hostile. A judge's path is
+only compared with those of the files that are there. Folders are opened one component at a time, each relative to the
+one before and without following a link: a check of the whole path would leave time to exchange a component. Only plain
+files with a single name are read; a second one (a hard link) may lie outside. Archives are read as streams and never
+unpacked to disk.
 """
 
 import gzip
 import os
 import re
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple
 
 from jurygraph.display import Displayed
@@ -39,8 +37,9 @@ _CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]|^[A-Za-z]:")
-_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
+"""Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
+_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Without blocking, since a pipe that takes the place of a file would wait for a writer.
 _OPEN_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -56,23 +55,51 @@ class FileContent(NamedTuple):
     is_cut: bool
 
 
+def _read_nothing() -> FileContent:
+    return FileContent(b"", is_cut=False)
+
+
 class WorkspaceEntry(NamedTuple):
     """A part of a workspace. Files can be read; links, devices and what has an unsafe name are `other`."""
 
     kind: Literal["file", "folder", "other"]
-    path: str
-    size: int
-    read: Callable[[], FileContent]
+    path: str = ""
+    size: int = 0
+    read: Callable[[], FileContent] = _read_nothing
 
 
+_OTHER = WorkspaceEntry("other")
 WorkspaceEntries = Generator[WorkspaceEntry, None, None]
 
 
-class Scan(NamedTuple):
-    """How a visit of files ended: the number of entries that were left out, and whether there are more."""
+class Scan:
+    """The files among the entries of a workspace; afterwards it says what was left out."""
 
-    left_out: int
-    is_cut: bool
+    def __init__(self, entries: WorkspaceEntries) -> None:
+        self._entries = entries
+        self._left_out = 0
+        self._is_cut = False
+
+    def __iter__(self) -> Iterator[WorkspaceEntry]:
+        with closing(self._entries) as entries:
+            for number, entry in enumerate(entries, start=1):
+                if number > MAX_ENTRIES:
+                    self._is_cut = True
+                    return
+                if entry.kind == "file":
+                    yield entry
+                elif entry.kind == "other":
+                    self._left_out += 1
+
+    @property
+    def note(self) -> str:
+        """Return what is to be said of files that were not visited; empty if all were."""
+        note = ""
+        if self._left_out:
+            note += f"; {self._left_out:,} links, special files or unsafe names left out"
+        if self._is_cut:
+            note += "; not all were visited"
+        return note
 
 
 def split_path(path: str) -> PathSteps:
@@ -86,22 +113,13 @@ def split_path(path: str) -> PathSteps:
 
 
 def _safe_steps(path: str) -> PathSteps | None:
-    if path.startswith("/") or len(path) > _MAX_PATH or _UNSAFE.search(path):
-        return None
     relative = path.removeprefix("./").removesuffix("/")
-    if relative in ("", "."):
+    if relative in ("", ".") and not path.startswith("/"):
         return ()
+    if len(path) > _MAX_PATH or _UNSAFE.search(relative):
+        return None
     steps = tuple(relative.split("/"))
-    return steps if all(map(_is_safe_name, steps)) else None
-
-
-def _is_safe_name(name: str) -> bool:
-    try:
-        length = len(name.encode())
-    except UnicodeEncodeError:  # half of a surrogate pair, as names that are no UTF-8 have
-        return False
-    is_escape = name in (".", "..") or "/" in name or "\\" in name
-    return 0 < length <= _MAX_NAME and not is_escape
+    return steps if all(len(name.encode()) <= _MAX_NAME for name in steps) else None
 
 
 class Workspace(Displayed, ABC):
@@ -114,73 +132,54 @@ class Workspace(Displayed, ABC):
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("name", "/".join(self.steps))]
 
-    def scan(self, folder: str, visit: Callable[[WorkspaceEntry], None]) -> Scan:
-        """Visit each file below a folder. Raises ToolError if there is no such folder."""
-        left_out = 0
-        with closing(self.entries(split_path(folder))) as entries:
-            for number, entry in enumerate(entries, start=1):
-                if number > MAX_ENTRIES:
-                    return Scan(left_out, is_cut=True)
-                if entry.kind == "file":
-                    visit(entry)
-                elif entry.kind == "other":
-                    left_out += 1
-        return Scan(left_out, is_cut=False)
+    def scan(self, folder: str) -> Scan:
+        """Return the files below a folder; each is read before the next. Raises ToolError if there is none."""
+        return Scan(self.entries(split_path(folder)))
 
     @abstractmethod
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         """Yield what lies below a folder; the content of an entry is read before the next one."""
 
-    @abstractmethod
     def read(self, path: str) -> FileContent:
         """Return the first 16 MiB of a file. Raises ToolError if there is none, or it is no plain file."""
+        steps = split_path(path)
+        content = None
+        for entry in Scan(self.entries(steps[:-1])):
+            if entry.path == "/".join(steps):
+                content = entry.read()  # of an archive's members with one name the last counts
+        if content is None:
+            raise ToolError(_NO_FILE)
+        return content
 
 
 class FolderWorkspace(Workspace):
     """A workspace that is a folder."""
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
+        errors: list[OSError] = []
         with _open_folder(self.root, (*self.steps, *folder)) as descriptor:
-            yield from self._walk(descriptor, folder)
+            walk = os.fwalk(".", onerror=errors.append, dir_fd=descriptor)
+            for path, folders, files, inner in walk:
+                steps = (*folder, *PurePosixPath(path).parts)
+                names = sorted(folders + files)[: MAX_ENTRIES + 1]
+                entries = [_entry_in(inner, steps, name) for name in names]
+                yield from entries
+                folders[:] = [
+                    PurePosixPath(entry.path).name for entry in entries if entry.kind == "folder"
+                ]
+        yield from [_OTHER] * len(errors)
 
-    def read(self, path: str) -> FileContent:
-        steps = split_path(path)
-        if not steps:
-            raise ToolError("is the folder of all files; name a file, as list_files has it")
-        with _open_folder(self.root, (*self.steps, *steps[:-1])) as descriptor:
-            return _read_file_in(descriptor, steps[-1])
 
-    def _walk(self, folder: int, steps: PathSteps) -> Iterator[WorkspaceEntry]:
-        with os.scandir(folder) as scan:
-            found = list(islice(scan, MAX_ENTRIES + 1))
-        if len(found) > MAX_ENTRIES:  # the first of them would depend on the file system
-            yield _OTHER
-            return
-        for entry in sorted(found, key=lambda entry: entry.name):
-            path = "/".join((*steps, entry.name))
-            inner_steps = _safe_steps(path)
-            status = _status_in(folder, entry.name)
-            if inner_steps is None or status is None:
-                yield _OTHER
-            elif stat.S_ISDIR(status.st_mode) and len(inner_steps) <= MAX_DEPTH:
-                yield WorkspaceEntry("folder", path, 0, _read_nothing)
-                yield from self._walk_into(folder, inner_steps)
-            elif _is_plain(status):
-                read = partial(_read_file_in, folder, entry.name)
-                yield WorkspaceEntry("file", path, status.st_size, read)
-            else:
-                yield _OTHER
-
-    def _walk_into(self, folder: int, steps: PathSteps) -> Iterator[WorkspaceEntry]:
-        try:
-            descriptor = os.open(steps[-1], _OPEN_FOLDER | _NO_LINK, dir_fd=folder)
-        except OSError:
-            yield _OTHER
-            return
-        try:
-            yield from self._walk(descriptor, steps)
-        finally:
-            os.close(descriptor)
+def _entry_in(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
+    path = "/".join((*steps, name))
+    status = _status_in(folder, name)
+    if status is None or _safe_steps(path) is None:
+        return _OTHER
+    if stat.S_ISDIR(status.st_mode) and len(steps) < MAX_DEPTH:
+        return WorkspaceEntry("folder", path)
+    if not _is_plain(status):
+        return _OTHER
+    return WorkspaceEntry("file", path, status.st_size, partial(_read_file_in, folder, name))
 
 
 class ArchiveWorkspace(Workspace):
@@ -188,8 +187,14 @@ class ArchiveWorkspace(Workspace):
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         is_there = not folder
-        with self._open() as members:
-            for entry in members:
+        name = self.steps[-1]
+        read_members = _zip_members if name.lower().endswith(".zip") else _tar_members
+        with (
+            _open_folder(self.root, self.steps[:-1]) as outer,
+            _open_file(outer, name) as file,
+            _name_broken_archive(),
+        ):
+            for entry in read_members(file):
                 steps = _safe_steps(entry.path)
                 # the workspace itself, as `tar` lists it
                 if steps == () and entry.kind == "folder":
@@ -202,49 +207,27 @@ class ArchiveWorkspace(Workspace):
         if not is_there:
             raise ToolError(_NO_FOLDER)
 
-    def read(self, path: str) -> FileContent:
-        wanted = "/".join(split_path(path))
-        content = None
-        with closing(self.entries(())) as entries:
-            for entry in islice(entries, MAX_ENTRIES):
-                if entry.path == wanted and entry.kind == "file":
-                    content = entry.read()
-        if content is None:
-            raise ToolError(_NO_FILE)
-        return content
 
-    @contextmanager
-    def _open(self) -> Iterator[Iterator[WorkspaceEntry]]:
-        with (
-            _open_folder(self.root, self.steps[:-1]) as folder,
-            _open_file(folder, self.steps[-1]) as file,
-        ):
-            is_zip = self.steps[-1].lower().endswith(".zip")
-            read_members = _zip_members if is_zip else _tar_members
-            with _name_broken_archive():
-                yield read_members(file)
+def open_workspace(folder: str | None, name: str) -> Workspace:
+    """Return the workspace with this name below a folder; without one it is a path of its own.
 
-
-def open_workspace(root: Path | None, name: str) -> Workspace:
-    """Return the workspace with this name below `root`; without a root it is a path of its own.
-
-    Raises InputError that names the field if there is none, or the name leads out of the root.
+    Raises InputError that names the field if there is none, or the name leads out of the folder.
     """
     where = f"workspace: {shorten(name)!r}"
     right = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
     if os.open not in os.supports_dir_fd:
         raise InputError(f"{where} cannot be read safely on this system; leave it out")
+    path = Path(name)
+    root = path.parent if folder is None else Path(folder)
     relative = name
-    if root is None:
-        path = Path(name)
-        root = path.parent
+    if folder is None:
         relative = ".." if ".." in path.parts else path.name
     steps = _safe_steps(relative)
     if not steps:
         raise InputError(f"{where} is no path below {root}; {right} in it, without `..` and links")
     try:
-        with _open_folder(root, steps[:-1]) as folder:
-            status = _status_in(folder, steps[-1])
+        with _open_folder(root, steps[:-1]) as outer:
+            status = _status_in(outer, steps[-1])
     except ToolError:
         status = None
     if status is None:
@@ -253,59 +236,39 @@ def open_workspace(root: Path | None, name: str) -> Workspace:
         return FolderWorkspace(root, steps)
     if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVES):
         return ArchiveWorkspace(root, steps)
-    kind = "a file of another kind" if _is_plain(status) else "a link or a special file"
-    raise InputError(f"{where} is {kind}; {right}")
+    raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {right}")
 
 
 _NO_FOLDER = "there is no such folder, or it is a link; list_files shows what is there"
 _NO_FILE = "there is no such file, or it is a link or no plain file; list_files shows what is there"
-_BROKEN = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    LookupError,
-    RuntimeError,
-    ValueError,
-)
-"""What Python's readers of archives raise for broken ones, those with a password or nested too deeply included."""
 
 
 @contextmanager
 def _name_broken_archive() -> Iterator[None]:
     try:
         yield
-    except _BROKEN as error:
+    except ToolError:
+        raise
+    # Python's readers of archives raise many kinds of errors for broken ones, and for those with a password.
+    except Exception as error:
         raise ToolError("the archive of these files is broken, so they cannot be read") from error
-
-
-def _read_nothing() -> FileContent:
-    return FileContent(b"", is_cut=False)
-
-
-_OTHER = WorkspaceEntry("other", "", 0, _read_nothing)
 
 
 @contextmanager
 def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
     """Open a folder below the root, which alone may be a link. Raises ToolError if there is none."""
-    try:
-        descriptor = os.open(root, _OPEN_FOLDER)
-    except (OSError, ValueError) as error:  # the latter for a NUL
-        raise ToolError(_NO_FOLDER) from error
-    try:
-        for step in steps:
+    flags = _OPEN_FOLDER
+    descriptor = None
+    with ExitStack() as folders:
+        for step in (str(root), *steps):
             try:
-                inner = os.open(step, _OPEN_FOLDER | _NO_LINK, dir_fd=descriptor)
-            except OSError as error:
+                descriptor = os.open(step, flags, dir_fd=descriptor)
+            except (OSError, ValueError) as error:  # the latter for a NUL
                 raise ToolError(_NO_FOLDER) from error
-            os.close(descriptor)
-            descriptor = inner
+            folders.callback(os.close, descriptor)
+            flags |= _NO_LINK
+        assert descriptor is not None, "the root is always opened"
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read_file_in(folder: int, name: str) -> FileContent:
@@ -320,7 +283,7 @@ def _open_file(folder: int, name: str) -> IO[bytes]:
     if status is None or not _is_plain(status):
         raise ToolError(_NO_FILE)
     try:
-        descriptor = os.open(name, _OPEN_FILE | getattr(os, "O_CLOEXEC", 0), dir_fd=folder)
+        descriptor = os.open(name, _OPEN_FILE, dir_fd=folder)
     except OSError as error:
         raise ToolError(_NO_FILE) from error
     if not _is_plain(os.fstat(descriptor)):
@@ -360,8 +323,8 @@ class BoundedFile:
         self.seekable = file.seekable
 
     def read(self, size: int | None = None) -> bytes:
-        is_all = size is None or size < 0
-        data: bytes = self._file.read(_MAX_READ + 1 if is_all else min(size or 0, _MAX_READ + 1))
+        most = _MAX_READ + 1
+        data: bytes = self._file.read(most if size is None or size < 0 else min(size, most))
         self._length += len(data)
         if len(data) > _MAX_READ or self._length > MAX_UNPACKED:
             raise ToolError("the archive of these files is too large to be read")
@@ -377,7 +340,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
             is_packed_plainly = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             name = info.orig_filename  # as it is stored: `filename` ends at a NUL
             if name.endswith("/"):
-                yield WorkspaceEntry("folder", name, 0, _read_nothing)
+                yield WorkspaceEntry("folder", name)
             elif kind in (0, stat.S_IFREG) and is_packed_plainly and not is_encrypted:
                 read = partial(_read_member, partial(archive.open, info))
                 yield WorkspaceEntry("file", name, info.file_size, read)
@@ -392,7 +355,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
     with tarfile.open(fileobj=bounded, mode="r|") as archive:
         for member in archive:
             if member.isdir():
-                yield WorkspaceEntry("folder", member.name, 0, _read_nothing)
+                yield WorkspaceEntry("folder", member.name)
             elif member.isreg() and not member.issparse():
                 read = partial(_read_member, partial(archive.extractfile, member))
                 yield WorkspaceEntry("file", member.name, member.size, read)

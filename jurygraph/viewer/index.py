@@ -82,7 +82,7 @@ class RunIndex:
 
     def __init__(self, run: Run, *, is_temporary: bool = False) -> None:
         self.run = run
-        has_own_texts = run.base is None and not run.is_set
+        has_own_texts = run.base is None and not run.is_set_of_runs
         may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
         connection = _connect(run.folder) if may_stay else None
         self._is_temporary = connection is None

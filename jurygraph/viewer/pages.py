@@ -18,7 +18,7 @@ from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
     TriedSetting,
-    find_turns,
+    find_overtakings,
     list_combiners,
     list_settings,
     measure_ranking,
@@ -181,7 +181,7 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     if scanned is not None and scanned.is_number:
         ends = scanned.low, scanned.high
         turns = await opened.scans.rank(
-            lambda ranker: find_turns(ranker.along(scanned.key, tried), *ends)
+            lambda ranker: find_overtakings(ranker.along(scanned.key, tried), *ends)
         )
     if "far" in request.query:
         report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))

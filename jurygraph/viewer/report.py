@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_progress, read_agents, read_buckets, read_totals
-from jurygraph.viewer.shapes import cut_response, draw_waterfall, number_evidence
+from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
 from jurygraph.viewer.table import list_facets
 from jurygraph.views.trace import TraceView, describe_loss, view_query, view_trace
 
@@ -91,7 +91,7 @@ def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
     group = run.group_with(view.trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
-    evidence = number_evidence(view)
+    evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),

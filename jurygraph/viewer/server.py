@@ -49,7 +49,7 @@ def make_app(
     for path, page in PAGES.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
     app.on_startup.append(_check_runs)
-    app.on_cleanup.append(_end_scans)
+    app.on_cleanup.append(_close_runs)
     return app
 
 
@@ -58,7 +58,7 @@ async def _check_runs(app: web.Application) -> None:
     app[CHECKS] = [asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()]
 
 
-async def _end_scans(app: web.Application) -> None:
+async def _close_runs(app: web.Application) -> None:
     for opened in app[RUNS].values():
         opened.close()
     await asyncio.gather(*app[CHECKS], return_exceptions=True)
@@ -86,7 +86,7 @@ def _has_token(request: web.Request, token: str) -> bool:
     return is_token(shown, token)
 
 
-def _policy(scripts: str) -> str:
+def _content_policy(scripts: str) -> str:
     """Return what a page may do: nothing foreign, no inline script or style, no frame; `scripts` is what may run."""
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -95,7 +95,7 @@ def _policy(scripts: str) -> str:
 
 
 def _protect(response: web.StreamResponse) -> None:
-    response.headers.setdefault("Content-Security-Policy", _policy("'none'"))
+    response.headers.setdefault("Content-Security-Policy", _content_policy("'none'"))
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["Cache-Control"] = "no-store"
@@ -166,7 +166,7 @@ def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Ha
         }
         text = request.app[TEMPLATES].get_template(template).render({**shared, **context})
         response = web.Response(text=text, content_type="text/html")
-        response.headers["Content-Security-Policy"] = _policy(f"'nonce-{nonce}'")
+        response.headers["Content-Security-Policy"] = _content_policy(f"'nonce-{nonce}'")
         if is_part(request) and "address" in context:
             response.headers["HX-Push-Url"] = context["address"]
         return response

@@ -20,7 +20,7 @@ from jurygraph.messages import (
 )
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
-from jurygraph.studies.ranking import format_turn
+from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
 from jurygraph.views.trace import TraceView
 
@@ -134,7 +134,7 @@ class ShownMessage(NamedTuple):
     segments: Sequence[MarkedText]
 
 
-def number_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
+def list_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
     """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
     return [
         (evidence, explained)
@@ -198,7 +198,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cost": format_cost,
     "cell": format_cell,
     "signed": format_signed,
-    "turn": partial(format_turn, upwards=True),
+    "turn": partial(format_reversal, upwards=True),
     "factor": format_factor,
     "plain": format_plain,
     "visible": escape_hidden,

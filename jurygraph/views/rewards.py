@@ -117,12 +117,12 @@ class Selection(NamedTuple):
         Raises `InputError` for an unknown column or agent.
         """
         if self.sort is None:
-            return islice(map(content, self._filter(run)), self.limit)
+            return islice(map(content, self._selected_traces(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
         column = _find_column(run, "--sort", self.sort[is_descending:])
         present: list[tuple[Any, T]] = []
         absent: list[T] = []
-        for trace in self._filter(run):
+        for trace in self._selected_traces(run):
             key = column.sort_key(trace)
             if key is None:
                 absent.append(content(trace))
@@ -131,7 +131,7 @@ class Selection(NamedTuple):
         present.sort(key=itemgetter(0), reverse=is_descending)
         return [*(item for _, item in present), *absent][: self.limit]
 
-    def _filter(self, run: Run) -> Iterator[TraceWithoutTexts]:
+    def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
         read = trace_reader(run)
         has_label = self.label is None

@@ -16,7 +16,7 @@ from jurygraph.decision.decide import (
     RewardRow,
     can_be_decided_together,
     compute_rewards,
-    compute_rewards_of_each,
+    decide_groups,
     has_independent_rows,
 )
 from jurygraph.errors import PlanError
@@ -71,11 +71,9 @@ def test_groups_of_a_batch_get_the_rewards_that_each_gets_alone(data: st.DataObj
     drawn = [data.draw(independent_scenes()), data.draw(independent_scenes() | scenes())]
     sizes = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
     groups = [scene.group(names) for scene, names in data.draw(members(drawn, sizes))]
-    for group, rewards in zip(
-        groups, compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward), strict=True
-    ):
-        assert not isinstance(rewards, Exception)
-        assert [one.model_dump_json() for one in rewards] == [
+    for group, rows in zip(groups, decide_groups(groups, COMBINERS), strict=True):
+        assert not isinstance(rows, Exception)
+        assert [row.to_reward(group.decision).model_dump_json() for row in rows] == [
             one.model_dump_json() for one in compute_rewards(*group, COMBINERS)
         ]
 
@@ -97,8 +95,8 @@ def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.Mo
     groups = [Scene({}, task(), plan, verdicts).group(["s", "r"]) for plan in plans]
     counts = [
         [(one.counts.judged, one.counts.not_applicable) for one in rewards]
-        for rewards in compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward)
-        if isinstance(rewards, tuple)
+        for rewards in decide_groups(groups, COMBINERS)
+        if isinstance(rewards, list)
     ]
     assert counts == [[(1, 0), (0, 1)]] * 2
     assert tables == [4]
@@ -129,12 +127,10 @@ def test_a_combiner_of_the_user_sees_one_group_and_fails_it_alone() -> None:
         ).group(list(names))
         for names, score in scores
     ]
-    first, second, third = compute_rewards_of_each(
-        groups, {"mean": SeenRows()}, RewardRow.to_reward
-    )
+    first, second, third = decide_groups(groups, {"mean": SeenRows()})
     assert isinstance(second, PlanError)
     assert [
-        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)
+        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, list)
     ] == [
         [1],
         [3] * 3,
@@ -157,11 +153,11 @@ def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
             [("gain", 0.0), ("harm", 0.0)],
         )
     ]
-    first, second, third = compute_rewards_of_each(groups, COMBINERS, RewardRow.to_reward)
+    first, second, third = decide_groups(groups, COMBINERS)
     assert isinstance(second, PlanError)
     assert "overflows" in str(second)
     assert [
-        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)
+        [one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, list)
     ] == [
         [1e300],
         [0],
@@ -243,10 +239,8 @@ def test_numbers_from_a_combiner_become_floats() -> None:
     (reward,) = compute_rewards(*group_of_one(), {"mean": OtherNumberTypes()})
     assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
-    (rows,) = compute_rewards_of_each(
-        [group_of_one()], {"mean": OtherNumberTypes()}, lambda row, _: row
-    )
-    assert isinstance(rows, tuple)
+    (rows,) = decide_groups([group_of_one()], {"mean": OtherNumberTypes()})
+    assert isinstance(rows, list)
     assert [types_within([*row.components, *row.terms])[1] for row in rows] == [[float, float]]
 
 

@@ -10,9 +10,9 @@ import pytest
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
-    EXCLUDED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
+    JUDGED_NOT_APPLICABLE,
     NO_MODEL,
     NO_VARIANTS,
     NOT_APPLICABLE,
@@ -49,7 +49,9 @@ OTHER_CELLS = {
     scripted.RESPONSE_FAILURE: Cell(0.0, False, FAILED_BY_RESPONSE),
     scripted.INFRASTRUCTURE_FAILURE: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
     RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
-    RecordedVerdict(status="not_applicable", confidence=0.25): Cell(0.0, False, EXCLUDED, 0.25),
+    RecordedVerdict(status="not_applicable", confidence=0.25): Cell(
+        0.0, False, JUDGED_NOT_APPLICABLE, 0.25
+    ),
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
     RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED),
     RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK),
@@ -60,8 +62,8 @@ FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
 """Those of which every three are combined."""
 
 SCORED = (OK, STOPPED)
-ANSWERED = (OK, EXCLUDED)
-VOTING = (OK, STOPPED, EXCLUDED)
+ANSWERED = (OK, JUDGED_NOT_APPLICABLE)
+VOTING = (OK, STOPPED, JUDGED_NOT_APPLICABLE)
 UNJUDGED = (ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
 PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
@@ -105,11 +107,11 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return [
-            cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell
+            cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == JUDGED_NOT_APPLICABLE else cell
             for cell in sure
         ]
     votes = Counter(
-        None if cell.outcome == EXCLUDED else cell.value
+        None if cell.outcome == JUDGED_NOT_APPLICABLE else cell.value
         for cell in sure
         if cell.outcome in ANSWERED
     )

@@ -51,3 +51,11 @@ def test_the_votes_that_count_give_the_score_on_the_reviewers_scale(
 
 def test_an_answer_without_a_quotation_predicts_nothing() -> None:
     assert predict(QUALITY, [5], quotes=["never said"]).value is None
+
+
+def test_what_a_satisfied_reviewer_is_predicted_to_give_is_explained_on_the_own_scale() -> None:
+    """ "stars of ann 1 of 1" once read as one star."""
+    use = judge_use("zero-shot", dimensions={"d": QUALITY})
+    (trace,), _ = score_with(replying_values(5, confidence=[90]), use, task("ann"), response())
+    text = str(trace.explain())
+    assert "Gained 1: zero-shot 5 on a scale of 1 to 5 (1), weight 1 (so it is, as in" in text

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import PlanError
-from jurygraph.graphs import groups_in_work, prepare_graph
-from jurygraph.graphs.context import BatchContext, RunContext
+from jurygraph.graphs import active_groups, prepare_graph
+from jurygraph.graphs.context import BatchContext, GraphContext
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.graphs.state import PrepareState, TaskPlanning
 from jurygraph.schema import Constraint, Stakeholder, Task
@@ -140,7 +140,7 @@ def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
         seen.append(arguments)
         return prepare_graph.plan_by_code(*arguments)
 
-    monkeypatch.setattr(groups_in_work, "plan_by_code", plan_by_code)
+    monkeypatch.setattr(active_groups, "plan_by_code", plan_by_code)
     with jg.Jury.from_config(CONFIG) as made:
         for item in (full_task(), full_task(reverse=True)):
             (trace,) = made.score(item, [response("a")])
@@ -154,7 +154,7 @@ def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
                 work(task())
             messages.append(str(refused.value))
     assert messages[0] == messages[1]
-    assert [[type(argument) for argument in each] for each in seen] == 3 * [[Task, RunContext]]
+    assert [[type(argument) for argument in each] for each in seen] == 3 * [[Task, GraphContext]]
 
 
 SCRIPT = {

@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from langsmith.utils import tracing_is_enabled
 
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.schema import Response, TaskView
 from tests.graphs.scripted import score_responses, task
 
@@ -113,7 +113,7 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
     assert SEEN
     for seen in SEEN:
         assert not seen["tracing"]
-        assert not isinstance(seen["context"], RunContext)
+        assert not isinstance(seen["context"], GraphContext)
         assert "plan" not in str(seen["config"])
         assert seen["config"].get("metadata", {}).get("langgraph_node") in (None, "inner")
         names = {

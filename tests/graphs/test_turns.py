@@ -12,9 +12,9 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
+from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.context import BatchContext
 from jurygraph.graphs.groups import to_planned_group
-from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
 from tests.virtual_time import run
@@ -171,12 +171,12 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
             return [name async for update in updates for name in update]
 
         async def scene() -> tuple[list[str], list[str]]:
-            in_work = GroupsInWork()
-            in_work.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
-            in_work.close()
+            active_groups = ActiveGroups()
+            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
-                await steps(score_graph.build(), ScoreState(turn=0), in_work),
+                await steps(score_graph.build(), ScoreState(turn=0), active_groups),
             )
 
         assert asyncio.run(scene()) == (["question"], ["plan", "decide"])
@@ -196,11 +196,11 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
         (group,) = groups("x")
 
         async def scene() -> list[Any]:
-            in_work = GroupsInWork()
-            in_work.add(group, opened.context)
-            in_work.close()
+            active_groups = ActiveGroups()
+            active_groups.add(group, opened.context)
+            active_groups.close()
             updates = score_graph.build().astream(
-                ScoreState(turn=0), context=in_work, stream_mode="updates"
+                ScoreState(turn=0), context=active_groups, stream_mode="updates"
             )
             steps = [step async for update in updates for step in update.items()]
             return [(name, update and update.get("turn")) for name, update in steps]
@@ -212,7 +212,7 @@ def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:
     """A scoring that its consumer closes is cancelled while groups finish; lost, the machine would wait for ever."""
 
     async def scenario() -> bool:
-        groups = GroupsInWork()
+        groups = ActiveGroups()
         ready: Any = SimpleNamespace(number=0)
         groups._groups = {0: ready, 1: ready}
         groups._ready = [ready]
@@ -241,7 +241,7 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
         outcome = asyncio.get_running_loop().create_future()
         calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
         entry: Any = SimpleNamespace(started={"checks": calls}, outcome=outcome)
-        groups = GroupsInWork()
+        groups = ActiveGroups()
         groups._groups = {0: entry}
         ending = asyncio.create_task(groups.cancel())
         for _ in range(3):  # until it waits for the call

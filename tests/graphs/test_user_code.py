@@ -13,8 +13,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
+from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.groups import GroupOutcome, to_planned_group
-from jurygraph.graphs.groups_in_work import GroupsInWork
 from jurygraph.graphs.score_graph import run_machine
 
 TASK = jg.Task(id="t", query="q")
@@ -130,10 +130,10 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
     groups = [to_planned_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
 
     async def score() -> list[GroupOutcome]:
-        in_work = GroupsInWork()
-        outcomes = [in_work.add(group, context) for group in groups]
-        in_work.close()
-        await run_machine(in_work)
+        active_groups = ActiveGroups()
+        outcomes = [active_groups.add(group, context) for group in groups]
+        active_groups.close()
+        await run_machine(active_groups)
         return [outcome.result() for outcome in outcomes]
 
     first, second, third = asyncio.run(score())

@@ -13,7 +13,7 @@ from jurygraph.inference.clusters import (
     ONE_SIDED,
     Estimate,
     detectable_difference,
-    lowest_value,
+    lower_bound,
     needed_clusters,
     no_worse_p,
     ratio_interval,
@@ -34,8 +34,8 @@ def test_p_is_the_level_at_which_the_lowest_value_is_the_margin(
     found = estimate(means)
     p = no_worse_p(found, margin, loss)
     if 1e-12 < p < 1.0:
-        assert lowest_value(found, loss, p) == pytest.approx(-margin, abs=1e-6)
-    assert (p < ONE_SIDED) == (lowest_value(found, loss) > -margin)
+        assert lower_bound(found, loss, p) == pytest.approx(-margin, abs=1e-6)
+    assert (p < ONE_SIDED) == (lower_bound(found, loss) > -margin)
 
 
 @given(st.integers(2, 400), margins, st.floats(0.5, 2.0))
@@ -52,10 +52,10 @@ def test_the_needed_tasks_are_the_least_that_would_do(
     found = estimate(means)
     needed = needed_clusters(found, margin, loss)
     if needed is None:
-        assert lowest_value(found, loss, clusters=1_000_000) <= -margin
+        assert lower_bound(found, loss, clusters=1_000_000) <= -margin
         return
-    assert lowest_value(found, loss, clusters=needed) > -margin
-    assert needed == 2 or lowest_value(found, loss, clusters=needed - 1) <= -margin
+    assert lower_bound(found, loss, clusters=needed) > -margin
+    assert needed == 2 or lower_bound(found, loss, clusters=needed - 1) <= -margin
 
 
 def test_a_loss_of_one_in_rare_tasks_takes_183_tasks_to_exclude_from_a_mean_of_2_percent() -> None:

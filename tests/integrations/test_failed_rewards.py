@@ -6,10 +6,10 @@ import pytest
 from jurygraph.aggregation import advantages
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations.failed_rewards import (
-    FailedRule,
+    FailedRewardRule,
     OutageGuard,
     fill_failed,
-    read_failed_rule,
+    read_failed_reward_rule,
 )
 from tests.rows import all_rows
 
@@ -26,7 +26,7 @@ REWARDS = [1.0, None, 0.25, 0.5, None]
     ],
 )
 def test_a_rule_fills_failed_rewards_and_leaves_the_others(
-    rule: FailedRule, expected: list[float | None]
+    rule: FailedRewardRule, expected: list[float | None]
 ) -> None:
     assert fill_failed(REWARDS, rule).values == expected
 
@@ -62,11 +62,11 @@ def test_three_groups_in_a_row_without_a_reward_stop_a_training_under_every_sett
 
 
 def test_a_setting_is_a_rule_or_a_number() -> None:
-    assert read_failed_rule("auto", "neutral") == "neutral"
-    assert read_failed_rule("mask", "neutral") == "mask"
-    assert read_failed_rule("-0.5", "neutral") == -0.5
+    assert read_failed_reward_rule("auto", "neutral") == "neutral"
+    assert read_failed_reward_rule("mask", "neutral") == "mask"
+    assert read_failed_reward_rule("-0.5", "neutral") == -0.5
     for wrong in ("skip", "nan", True):
         with pytest.raises(
             InputError, match="write auto, none, mask, neutral, raise, or the number"
         ):
-            read_failed_rule(wrong, "none")
+            read_failed_reward_rule(wrong, "none")

@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, call_for
+from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, to_call
 from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
@@ -504,8 +504,8 @@ def test_a_request_without_a_reply_is_stored_without_secrets(
 
     async def store(gateway: Gateway) -> None:
         request = make_request("my key is sk-canary-0123456789")
-        gateway.store_unanswered(request, call_for(request, served=None), Failed())
-        gateway.store_unanswered(request, call_for(request, served=None), None)
+        gateway.store_unanswered(request, to_call(request, served=None), Failed())
+        gateway.store_unanswered(request, to_call(request, served=None), None)
 
     with run_server(yes) as server:
         with_gateway(server.url, store)

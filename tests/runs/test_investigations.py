@@ -10,7 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
-from jurygraph.models.request import StoredLookup
+from jurygraph.models.request import PlannedLookup, StoredLookup
 from jurygraph.runs.integrity.deep_verification import find_forgery
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
@@ -265,8 +265,12 @@ def test_a_record_that_does_not_follow_from_its_reply_is_a_forgery(
     lookup = Lookup(
         id="1", call="c", tool="dice", version="1", deterministic=False, result=digest, length=17
     )
-    planned = StoredLookup(lookup.model_copy(update={"result": ""}), '{"sides": 6}', "")
     stored = StoredLookup(lookup, '{"sides": 6}', result)
+
+    async def make() -> StoredLookup:
+        return stored
+
+    planned = PlannedLookup(lookup.model_copy(update={"result": ""}), '{"sides": 6}', make)
     assert find_forgery(stored, planned) is None
     texts = {name: value for name, value in change.items() if name in StoredLookup._fields}
     fields = {name: value for name, value in change.items() if name not in texts}

@@ -11,7 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.ranking import AgentRanker, format_turn, measure_ranking
+from jurygraph.studies.ranking import AgentRanker, format_reversal, measure_ranking
 from tests.command import run_command
 
 
@@ -111,10 +111,10 @@ def test_the_command_tries_settings_and_refuses_other_questions(
 
 
 def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:
-    assert format_turn(0.66011, upwards=True) == "0.6602"
-    assert format_turn(0.66019, upwards=False) == "0.6601"
-    assert format_turn(-1.4712, upwards=False) == "-1.472"
-    assert format_turn(0.0, upwards=True) == "0"
+    assert format_reversal(0.66011, upwards=True) == "0.6602"
+    assert format_reversal(0.66019, upwards=False) == "0.6601"
+    assert format_reversal(-1.4712, upwards=False) == "-1.472"
+    assert format_reversal(0.0, upwards=True) == "0"
 
 
 def test_agents_with_equal_means_are_level_and_one_alone_has_no_order(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ import asyncio
 import inspect
 from typing import Any
 
+from jurygraph.messages import Problem
 from jurygraph.schema import Response, TaskView, ToolUse
 from jurygraph.tools.registry import load_tool
-from jurygraph.tools.tool import Tool, ToolInput
+from jurygraph.tools.tool import Tool, ToolError, ToolInput
 from jurygraph.tools.workspace import Workspace
 
 VIEW = TaskView(id="t", query="Where is the tea?")
@@ -23,7 +24,10 @@ def call_tool(tool: Tool | str, inputs: ToolInput, **arguments: Any) -> str:
     """Return the result of a call; arguments are validated as those of a model are."""
     if isinstance(tool, str):
         tool = load_tool(ToolUse(use=tool))
-    result: Any = tool.run(inputs, tool.Arguments.model_validate(arguments))
+    read_arguments = tool.read_arguments(arguments)
+    if isinstance(read_arguments, Problem):
+        raise ToolError(str(read_arguments))
+    result: Any = tool.run(inputs, read_arguments)
     if inspect.isawaitable(result):
         result = asyncio.run(await_result(result))
     assert isinstance(result, str)

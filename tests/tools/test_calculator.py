@@ -70,6 +70,8 @@ def test_arithmetic_is_that_of_fractions(case: tuple[str, Fraction]) -> None:
         ("sum([1, 2.5,\n 3])", "6.5"),
         ("12345678901234567890.5 * 2", "24691357802469135781"),
         ("1e300 / 1e299", "10"),
+        ("+".join(["1"] * 500), "500"),
+        ("-" * 900 + "1", "1"),
     ],
 )
 def test_results(expression: str, result: str) -> None:
@@ -91,8 +93,6 @@ def test_results(expression: str, result: str) -> None:
         ("(1 + 2", "no complete expression"),
         ("1 + + ", "no complete expression"),
         ("((" * 150 + "1" + "))" * 150, "no complete expression"),
-        ("-" * 900 + "1", "use sum|complete"),
-        ("+".join(["1"] * 400), "use sum"),
         ("__import__('os')", "character 1 "),
         ("().__class__", "character 3 "),
         ("min", "no arithmetic"),

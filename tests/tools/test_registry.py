@@ -10,11 +10,12 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from jurygraph.agents.registry import BUILTIN_TOOLS
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, validate
+from jurygraph.messages import Problem
 from jurygraph.schema import Config, ToolUse
 from jurygraph.sources.user_modules import FolderModules, importing_from
-from jurygraph.tools.registry import BUILTIN_TOOLS, load_tool, load_tools
+from jurygraph.tools.registry import load_tool, load_tools
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 from tests.rows import all_rows
 from tests.tools.inputs import call_tool, tool_input
@@ -92,7 +93,7 @@ def test_a_function_is_a_tool(is_path: bool) -> None:
     result = call_tool(tool, tool_input(), item="tea", copy=2)
     assert result == '{"also":null,"euro":5.0,"item":"tea"}'
     for arguments in ({"item": "tea", "copy": 0}, {"item": "tea", "rate": 1.0}, {}):
-        assert isinstance(validate(tool.Arguments, arguments), Problem)
+        assert isinstance(tool.read_arguments(arguments), Problem)
     assert tool.version != load_tool(use(price)).version == load_tool(use(f"{HERE}.price")).version
 
 
@@ -109,9 +110,9 @@ def test_a_langchain_tool_is_a_tool() -> None:
     assert tool.spec.parameters["required"] == ["item"]
     assert tool.spec.parameters["additionalProperties"] is False
     assert json.loads(call_tool(tool, tool_input(), item="tea", number=2))["euro"] == 2
-    assert isinstance(problem := validate(tool.Arguments, {"item": 1}), Problem)
+    assert isinstance(problem := tool.read_arguments({"item": 1}), Problem)
     assert "is not of type 'string'" in str(problem)
-    assert isinstance(validate(tool.Arguments, {"item": "tea", "other": 1}), Problem)
+    assert isinstance(tool.read_arguments({"item": "tea", "other": 1}), Problem)
     changed = target.model_copy(update={"return_direct": True})
     assert load_tool(use(changed)).version != tool.version == load_tool(use(target)).version
 
@@ -153,7 +154,7 @@ def no_json(item: pytest.MonkeyPatch) -> str:
     "tools, problem",
     [
         (["reed"], "tools[0]: unknown tool 'reed'; did you mean 'read'?"),
-        (["read", "read"], "tools[1]: 'read' is listed twice; give one of them a `name` of its own"),
+        (["read", "read"], "tools: 'read' is listed twice; give one of them a `name` of its own"),
         (["read", {"use": "search", "params": {"x": 1}}], "tools[1]: search: params.x: unknown"),
         ([{"use": "read", "deterministic": False}], "tools[0]: `deterministic` is for tools of your own"),
         ([f"{HERE}.pryce"], "did you mean 'price'?"),
@@ -184,7 +185,7 @@ def test_tools_beside_the_config_are_found(tmp_path: Path) -> None:
         {"evaluators": [{"use": "criteria", "tools": ["read", "prices_of_ours.ask"]}]}
     )
     with importing_from(FolderModules(tmp_path, config)):
-        (read, ask) = load_tools(config.evaluators[0].tools)
+        (read, ask) = load_tools(config.evaluators[0].tools).values()
     assert (read.name, call_tool(ask, tool_input(), item="tea")) == ("read", "tea")
 
 

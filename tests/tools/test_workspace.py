@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.tools import workspace as workspaces
@@ -42,7 +41,7 @@ def call(workspace: Workspace, name: str, **arguments: Any) -> str:
     """Return the result of a tool, or the message of its refusal."""
     try:
         return call_tool(name, tool_input("text", workspaces=(workspace,)), **arguments)
-    except (ToolError, ValidationError) as error:
+    except ToolError as error:
         return f"refused: {error}"
 
 
@@ -78,7 +77,7 @@ def test_files_are_listed_read_and_searched(root: Path, form: str) -> None:
         name = f"ws{form}"
         with tarfile.open(root / name, "w" if form == ".tar" else "w:gz") as packed:
             packed.add(root / "ws", ".")
-    workspace = open_workspace(root, name)
+    workspace = open_workspace(str(root), name)
     listed = (
         "[3 files]\n13 bytes| README.md\n6 bytes| logo.png\n"
         f"{len('print(tea)--print(milk)--') + 2} bytes| src/main.py"
@@ -148,7 +147,7 @@ def hostile(root: Path) -> list[Workspace]:
         tar_member("fifo", tarfile.FIFOTYPE),
     ]
     make_tar(root / "evil.tgz", *members, data=b"inside")
-    return [open_workspace(root, name) for name in ("ws", "evil.zip", "evil.tgz")]
+    return [open_workspace(str(root), name) for name in ("ws", "evil.zip", "evil.tgz")]
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -194,7 +193,7 @@ def test_what_leads_out_is_neither_listed_nor_read(hostile: list[Workspace]) -> 
 def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = open_workspace(root, "ws")
+    workspace = open_workspace(str(root), "ws")
     path = root / "ws" / "README.md"
     check = workspaces._status_in
     replacements: list[Callable[[], None]] = [
@@ -228,9 +227,9 @@ def test_a_file_that_becomes_a_link_or_a_pipe_after_it_was_checked_is_refused(
         (".", "is no path below"),
         ("a\0b", "is no path below"),
         ("x" * 300, "is no path below"),
-        ("ws/README.md", "is a file of another kind"),
-        ("fifo.zip", "is a link or a special file"),
-        ("link", "is a link or a special file"),
+        ("ws/README.md", "is neither a folder nor such an archive"),
+        ("fifo.zip", "is neither a folder nor such an archive"),
+        ("link", "is neither a folder nor such an archive, or a link to one"),
         ("link/src", "behind a link"),
         ("ws/README.md/x", "is not there"),
     ],
@@ -240,7 +239,7 @@ def test_what_is_no_workspace_is_named(root: Path, name: str, problem: str) -> N
         (root / "link").symlink_to("ws")
         os.mkfifo(root / "fifo.zip")
     with pytest.raises(InputError, match=f"^workspace: .*{problem}.*(name a folder|leave it out)"):
-        open_workspace(root, name)
+        open_workspace(str(root), name)
 
 
 def test_without_a_root_a_workspace_is_a_path_of_its_own(root: Path) -> None:
@@ -271,14 +270,14 @@ def test_broken_and_hostile_archives_are_refused(
     }
     for name, data in broken.items():
         (root / name).write_bytes(data)
-        workspace = open_workspace(root, name)
+        workspace = open_workspace(str(root), name)
         assert call(workspace, "read_file", path="ones.txt").startswith("refused: the archive"), (
             name
         )
-    assert call(open_workspace(root, "bomb.tar.gz"), "grep", text="x").startswith(
+    assert call(open_workspace(str(root), "bomb.tar.gz"), "grep", text="x").startswith(
         "refused: the archive"
     )
-    cut = call(open_workspace(root, "bomb.zip"), "read_file", path="ones.txt")
+    cut = call(open_workspace(str(root), "bomb.zip"), "read_file", path="ones.txt")
     assert cut.endswith("[only its first 16,777,216 bytes can be read]")
     assert "[1 lines, 65,536 characters in all]" in cut
 
@@ -291,7 +290,7 @@ def test_many_and_deep_files_are_bounded_and_said_to_be(
     make_zip(
         root / "many.zip", *((name, b"tea") for name in reversed(names)), ("a", b""), ("b", b"")
     )
-    workspace = open_workspace(root, "many.zip")
+    workspace = open_workspace(str(root), "many.zip")
     listed = call(workspace, "list_files")
     assert listed.startswith("[300 files; not all were visited]\n0 bytes| a\n3 bytes| long")
     assert listed.endswith(" more: name a folder or a pattern]")
@@ -300,4 +299,5 @@ def test_many_and_deep_files_are_bounded_and_said_to_be(
     assert found.endswith("[283 more: name a folder or a pattern]")
     for number in range(301):
         (root / "ws" / "src" / f"{number}.txt").touch()
-    assert "[2 files; 1 links" in call(open_workspace(root, "ws"), "list_files")
+    listed = call(open_workspace(str(root), "ws"), "list_files")
+    assert listed.startswith("[299 files; not all were visited]\n13 bytes| README.md")

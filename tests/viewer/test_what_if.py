@@ -13,7 +13,7 @@ from multidict import MultiDict
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.studies.ranking import AgentRanker, Overtaking, find_turns
+from jurygraph.studies.ranking import AgentRanker, Overtaking, find_overtakings
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.examples import some_or_all
@@ -70,7 +70,7 @@ def test_a_score_that_is_tried_is_that_of_its_question_alone(letters: Path) -> N
 def test_agents_change_places_where_their_means_cross(
     slope: float, turns: list[Overtaking]
 ) -> None:
-    found = find_turns(lambda value: {"a": 0.5, "b": slope * value}, 0.0, 1.0)
+    found = find_overtakings(lambda value: {"a": 0.5, "b": slope * value}, 0.0, 1.0)
     assert [(turn.first, turn.second) for turn in found] == [
         (turn.first, turn.second) for turn in turns
     ]

@@ -533,7 +533,7 @@ def _quote_values(values: Sequence[Any]) -> str:
     return _join_first([shorten(to_text(value)) for value in values], ", ", 10)
 
 
-COLLECTED = "collected"
+COLLECTED_SUBJECT = "collected"
 _TABLE = "preferences"
 
 
@@ -748,12 +748,12 @@ class Collected(CodeEvaluator):
     name = "checks.collected"
     audience = "stakeholder"
     reads_data = True
-    shares = MappingProxyType({COLLECTED: 0.0})
+    shares = MappingProxyType({COLLECTED_SUBJECT: 0.0})
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
         return [
-            self.question(view, f"{COLLECTED}/{constraint.id}")
+            self.question(view, f"{COLLECTED_SUBJECT}/{constraint.id}")
             for constraint in view.about.constraints
         ]
 

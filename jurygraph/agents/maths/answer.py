@@ -97,10 +97,10 @@ def _passage(text: str, span: Span) -> Passage:
 
 
 def _find_answers(text: str) -> _Answers | None:
-    return _find_answers_cached(text) if len(text) <= _MAX_CACHED else _find_answers_anew(text)
+    return _find_answers_cached(text) if len(text) <= _MAX_CACHED else _find_answers_uncached(text)
 
 
-def _find_answers_anew(text: str) -> _Answers | None:
+def _find_answers_uncached(text: str) -> _Answers | None:
     folded = fold_width(text)  # as long as the text
     close = folded.rfind(_ANSWER_CLOSE)
     opened = folded.rfind(_ANSWER_OPEN, 0, max(close, 0))
@@ -113,7 +113,7 @@ def _find_answers_anew(text: str) -> _Answers | None:
     return _find_untagged(folded)
 
 
-_find_answers_cached = lru_cache(maxsize=256)(_find_answers_anew)
+_find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)
 """Cached, since several evaluators read the same response, and each response is read with the same reference."""
 
 

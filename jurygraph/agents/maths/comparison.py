@@ -72,8 +72,8 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return []
     alternatives = [_EQUALS.split(part) for part in _ALTERNATIVES.split(answer)]
-    is_set = all(len(sides) == 2 and _SYMBOL.match(sides[0]) for sides in alternatives)
-    if is_set and len(alternatives) > 1:
+    is_set_of_solutions = all(len(sides) == 2 and _SYMBOL.match(sides[0]) for sides in alternatives)
+    if is_set_of_solutions and len(alternatives) > 1:
         if _EQUALS.search(reference):
             return [answer]
         return [",".join(sides[1] for sides in alternatives)]

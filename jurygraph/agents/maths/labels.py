@@ -93,9 +93,9 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
 
 def _end_of_passage(text: str, start: int, end: int) -> int:
     closing = _DISPLAYS.get(text[start : start + 2])
-    closed = text.find(closing, start + 2, end) if closing else -1
-    if closed >= 0:
-        return closed + 2
+    closing_index = text.find(closing, start + 2, end) if closing else -1
+    if closing_index >= 0:
+        return closing_index + 2
     newline = text.find("\n", start, end)
     line_end = end if newline < 0 else newline
     stop = next(sentence_ends(text, start, line_end), line_end)

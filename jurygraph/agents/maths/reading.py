@@ -93,7 +93,7 @@ _MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {
     0x3000: ord(" ")
 }
-_POWER = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_SUPERSCRIPT = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
@@ -190,7 +190,7 @@ def fold_width(text: str) -> str:
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare = _POWER.sub(_write_power, fold_width(text))
+    bare = _SUPERSCRIPT.sub(_to_latex_power, fold_width(text))
     bare = bare.translate(_SIGNS)
     bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
     bare = _LATEX_THOUSANDS.sub(",", bare)
@@ -204,7 +204,7 @@ def strip_formatting(text: str) -> str:
     return _MINUS.sub(r"\1-", " ".join(bare.split()))
 
 
-def _write_power(power: re.Match[str]) -> str:
+def _to_latex_power(power: re.Match[str]) -> str:
     digits = normalize("NFKC", power.group())
     return f"^{{{digits}}}"
 
@@ -349,7 +349,7 @@ def _is_adjective(word: str) -> bool:
 
 
 def _read_expression(text: str) -> Reading | None:
-    bare = _FUNCTIONS.sub(_write_function, text).strip()
+    bare = _FUNCTIONS.sub(_to_latex_command, text).strip()
     bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
     bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
     if not _EXPRESSION.fullmatch(bare) or _REFUSED.search(bare):
@@ -357,7 +357,7 @@ def _read_expression(text: str) -> Reading | None:
     return Reading(bare)
 
 
-def _write_function(word: re.Match[str]) -> str:
+def _to_latex_command(word: re.Match[str]) -> str:
     name = word[1]
     if name in ("infinity", "inf", "oo"):
         name = "infty"

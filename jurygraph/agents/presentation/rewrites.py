@@ -16,7 +16,7 @@ from pydantic import Field
 
 from jurygraph.agents.presentation.variants import (
     ORIGINAL,
-    SERVES,
+    SERVED_FIELD,
     FactDocument,
     FactRecord,
     FactValue,
@@ -109,7 +109,7 @@ def _people_of(document: FactDocument) -> tuple[str, ...]:
     names = [section.name for section in document if section.kind == "stakeholder"]
     for section in document:
         for record in section.records:
-            served = record.get(SERVES)
+            served = record.get(SERVED_FIELD)
             if section.kind == "shared" and isinstance(served, list):
                 names += served
             elif section.kind == "summary":

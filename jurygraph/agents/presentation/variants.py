@@ -42,7 +42,8 @@ HEADINGS: Mapping[str, Sequence[str]] = {
     "tradeoffs": ("Trade-offs", "Compromises", "Conflicts", "Tensions", "Balance", "Concessions"),
 }
 """The headings of each kind of section, the usual one first; that of a stakeholder is followed by the name."""
-SERVES = "serves"
+SERVED_FIELD = "serves"
+"""Field of a record of what several share: the names of those that it serves."""
 
 _ATOM = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
 _LIST = rf"\[(?:{_ATOM}(?:, {_ATOM})*)?\]"
@@ -138,8 +139,8 @@ def canonical_form(document: FactDocument) -> str:
     for section in document:
         records: list[Any] = [dict(record) for record in section.records]
         for record in records:
-            if section.kind == "shared" and isinstance(record.get(SERVES), list):
-                record[SERVES] = sorted(record[SERVES])
+            if section.kind == "shared" and isinstance(record.get(SERVED_FIELD), list):
+                record[SERVED_FIELD] = sorted(record[SERVED_FIELD])
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
         contents.append([section.kind, section.name, records])
@@ -365,9 +366,9 @@ def _attributions(
         for section in document:
             records: list[Any] = [dict(record) for record in section.records]
             for record in records:
-                names = record.get(SERVES)
+                names = record.get(SERVED_FIELD)
                 if section.kind == "shared" and isinstance(names, list):
-                    record[SERVES] = rng.sample(names, len(names))
+                    record[SERVED_FIELD] = rng.sample(names, len(names))
             sections.append(section._replace(records=tuple(records)))
         yield tuple(sections), Layout()
 

@@ -45,15 +45,15 @@ def messages_of(response: Response) -> Sequence[ChatMessage]:
 
 def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[MadeCall]:
     """Return the assistant's calls in their order; those of some tools `only`, if any are named."""
-    made = []
+    calls = []
     for index, message in enumerate(messages):
         if message.role != "assistant":
             continue
         for number, call in enumerate(message.tool_calls):
             if not only or call.name in only:
                 written = call.function.arguments
-                made.append(MadeCall(index, number, call.name, call.arguments, written))
-    return made
+                calls.append(MadeCall(index, number, call.name, call.arguments, written))
+    return calls
 
 
 def call_spans(response: Response) -> Iterator[tuple[int, int]]:

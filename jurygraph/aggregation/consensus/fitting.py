@@ -227,7 +227,7 @@ def agreement(votes: Votes) -> VoteAgreement:
     return VoteAgreement(float(is_unanimous.mean()), float(share.mean()))
 
 
-class AnnotatorPanel(NamedTuple):
+class PanelStructure(NamedTuple):
     """Connection and size of a panel of annotators.
 
     `is_connected` [A]: annotators who share items, directly or through others, are one part; these are of the part with
@@ -239,7 +239,7 @@ class AnnotatorPanel(NamedTuple):
     depth: float
 
 
-def panel(votes: Votes) -> AnnotatorPanel:
+def panel_structure(votes: Votes) -> PanelStructure:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -256,7 +256,7 @@ def panel(votes: Votes) -> AnnotatorPanel:
     labels_per_cell = labels / free_cells
     labels_per_item = labels / np.count_nonzero(votes.has_label)
     depth = labels_per_cell * max(0.0, labels_per_item - 2.0)
-    return AnnotatorPanel(has_label & (part_of == largest), depth)
+    return PanelStructure(has_label & (part_of == largest), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -264,7 +264,7 @@ def too_small(votes: Votes) -> str | None:
     reason = not_identifiable(votes)
     if reason is not None:
         return reason
-    depth = panel(votes).depth
+    depth = panel_structure(votes).depth
     if depth < LEAST_DEPTH:
         return f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
     return None
@@ -272,7 +272,7 @@ def too_small(votes: Votes) -> str | None:
 
 def not_identifiable(votes: Votes) -> str | None:
     """Return why many models fit a panel equally well: fewer than three annotators are connected. None if not."""
-    annotators = int(np.count_nonzero(panel(votes).is_connected))
+    annotators = int(np.count_nonzero(panel_structure(votes).is_connected))
     if annotators >= FEWEST_ANNOTATORS:
         return None
     k = len(votes.classes)
@@ -299,7 +299,7 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
-    apart = ~panel(votes).is_connected & (labels > 0)
+    apart = ~panel_structure(votes).is_connected & (labels > 0)
     if apart.any():
         yield f"no item connects the others with {_name_annotators(votes, apart)}: only the class shares join them"
     if failure is not None:

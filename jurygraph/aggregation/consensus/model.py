@@ -288,7 +288,7 @@ def settings_with(preset: Preset, **overrides: Any) -> FitSettings:
     return settings
 
 
-class Fitted(NamedTuple):
+class ModelFit(NamedTuple):
     """The estimate: `posterior` is γ [K,N] of the last E-step, `objective` the log-likelihood plus log-priors."""
 
     model: Model
@@ -307,7 +307,7 @@ class _Expected(NamedTuple):
 
 def fit_items(
     votes: Votes, weight: Floats, settings: FitSettings, gold: Ints, start: Model | None = None
-) -> Fitted:
+) -> ModelFit:
     """Fit the items that count; `weight` [N] is how often each does, 0 for one without a label.
 
     `gold` [N] is the class of a gold item, -1 for any other; `start` replaces the usual start.
@@ -341,7 +341,7 @@ class FitProblem:
         self._gold = np.flatnonzero(gold >= 0)
         self._truth = gold[self._gold]
 
-    def run(self, start: Model | None = None) -> Fitted:
+    def run(self, start: Model | None = None) -> ModelFit:
         """Run steps from the usual start, or another one, to convergence or `max_iter`."""
         majority = self._counts.argmax(axis=1)  # ties to the lowest class
         winner = np.where(self._gold_class >= 0, self._gold_class, majority)
@@ -414,7 +414,7 @@ class FitProblem:
         log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
         return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
 
-    def _run_plain(self, model: Model, posterior: Floats) -> Fitted:
+    def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
         while True:
             expected = self.e_step(model)
@@ -427,9 +427,9 @@ class FitProblem:
             model = new
             posterior = expected.posterior
             if change < self._settings.tol or steps == self._settings.max_iter:
-                return Fitted(model, *expected, change < self._settings.tol, steps)
+                return ModelFit(model, *expected, change < self._settings.tol, steps)
 
-    def _run_accelerated(self, model: Model) -> Fitted:
+    def _run_accelerated(self, model: Model) -> ModelFit:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
         expected = self.e_step(model)
         steps = 1
@@ -439,7 +439,7 @@ class FitProblem:
             steps += 1
             change = _largest_change(after.posterior, expected.posterior)
             if change < self._settings.tol or steps >= self._settings.max_iter:
-                return Fitted(first, *after, change < self._settings.tol, steps)
+                return ModelFit(first, *after, change < self._settings.tol, steps)
             second = self.m_step(after.posterior)
             model = _extrapolate(model, first, second) or second
             expected = self.e_step(model)

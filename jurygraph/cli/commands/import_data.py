@@ -41,7 +41,7 @@ RATINGS = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
 RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
-NAMED_COLUMNS = (*EXPORT_READERS, RATINGS)
+FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
@@ -141,8 +141,8 @@ def import_(
         "--ratings": (ratings, (RATINGS,)),
         "--column": (column, (RATINGS,)),
         "--rater-columns": (raters, ("wide",)),
-        "--id-column": (item, NAMED_COLUMNS),
-        "--target-column": (label, NAMED_COLUMNS),
+        "--id-column": (item, FORMATS_WITH_COLUMNS),
+        "--target-column": (label, FORMATS_WITH_COLUMNS),
         "--reviewer-column": (annotator, ("qualtrics", RATINGS)),
     }
     _check_options(form, files, only)
@@ -230,8 +230,8 @@ def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
 def _refuse_other_suffix(target: str) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        better = Path(name).with_suffix(".jsonl")
-        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {better}")
+        jsonl_name = Path(name).with_suffix(".jsonl")
+        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {jsonl_name}")
 
 
 def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:

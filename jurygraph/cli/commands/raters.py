@@ -385,19 +385,21 @@ def assign(
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
-    made = make_sheets(sheet_items, common, names, per_item, questions, seed, raters)
+    assignment = make_sheets(sheet_items, common, names, per_item, questions, seed, raters)
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
-    key_lines = (row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in made.key)
+    key_lines = (
+        row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in assignment.key
+    )
     write_output(str(key), key_lines)
-    for name, rows in made.sheets.items():
+    for name, rows in assignment.sheets.items():
         if rows:
             write_output(str(sheets / f"{name}.csv"), sheet_to_csv(rows))
-    loads = made.assigned.sum(axis=0)
-    shared = list(shared_items(made.assigned, len(common))) or [0]
+    loads = assignment.assigned.sum(axis=0)
+    shared = list(shared_items(assignment.assigned, len(common))) or [0]
     figures = {
-        "items": len(made.assigned),
+        "items": len(assignment.assigned),
         "gold": len(common),
         "reviewers": len(names),
         "per_item": per_item,
@@ -406,7 +408,7 @@ def assign(
         "seed": seed,
         "least_shared": min(shared),
         "most_shared": max(shared),
-        "repeated": made.repeated,
+        "repeated": assignment.repeated,
     }
     few = sum(count < LEAST_SHARED for count in shared)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"

@@ -95,7 +95,7 @@ def serve(
     path = config or find_config(tasks or "-")
     jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
     from jurygraph.concurrency import new_event_loop
-    from jurygraph.integrations.failed_rewards import read_failed_rule
+    from jurygraph.integrations.failed_rewards import read_failed_reward_rule
     from jurygraph.server.settings import ServerSettings
     from jurygraph.web_access import LOOPBACK
 
@@ -103,7 +103,7 @@ def serve(
         opened.enter_context(locate_config_errors(path, model))
         opened.enter_context(jury)
         settings = ServerSettings(
-            failed=None if failed == "auto" else read_failed_rule(failed, "raise"),
+            failed=None if failed == "auto" else read_failed_reward_rule(failed, "raise"),
             group_size=group_size,
             deadline=deadline,
             cohort_wait=deadline / 2 if cohort_wait is None else cohort_wait,

@@ -54,9 +54,15 @@ def init(
     tasks = f"{folder / 'tasks.jsonl'}"
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
-        tasks = f"{folder / 'answers.csv'} {columns} --model openai/gpt-5-mini"
+        tasks = f"{folder / 'answers.csv'} {columns}"
+    if template in _NEED_A_MODEL:
+        tasks += " --model openai/gpt-5-mini"
     out = folder / ("baseline" if template == "ci" else "run")
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
+
+
+_NEED_A_MODEL = ("judge", "reviewers", "ideas")
+"""Templates whose questions all abstain without a model."""
 
 
 def create_from(package: str, kind: str, name: str, folder: Path, common: str = "") -> None:

@@ -226,12 +226,12 @@ def stability(
         max_calls=max_calls,
     )
     authors = Authors(reader, writer)
-    made, runs = score_presentations(options, config, repeats, versions, authors, json)
+    presentations, runs = score_presentations(options, config, repeats, versions, authors, json)
     if not runs:
         return None
     report = measure_stability(read_sources(runs, read_runs), bands, fixed_weights)
-    figures = {**report.figures, "presentations": made.to_json()}
-    return replace(report, figures=figures, sections=[*report.sections, *made.tables])
+    figures = {**report.figures, "presentations": presentations.to_json()}
+    return replace(report, figures=figures, sections=[*report.sections, *presentations.tables])
 
 
 @study_command

@@ -72,7 +72,7 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.penalty_components(run)})
     try:
         with closing(monitor.read_groups(run, wait)) as groups:
-            steps = monitor.steps_by_number(groups, every or _TASKS_PER_STEP)
+            steps = monitor.steps_by_count(groups, every or _TASKS_PER_STEP)
             if step_label is not None:
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))

@@ -289,8 +289,8 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
         calls = f"{len(purposes)} call{'s' * (len(purposes) > 1)}: {', '.join(purposes)}"
-        made = len(verdict.lookups)
-        lookups = f"; {made} lookup{'s' * (made > 1)}" if made else ""
+        lookup_count = len(verdict.lookups)
+        lookups = f"; {lookup_count} lookup{'s' * (lookup_count > 1)}" if lookup_count else ""
         lines.append(f"{calls}{lookups}")
     lines += _prediction_details(verdict)
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
@@ -340,21 +340,21 @@ def call_lines(view: QuestionView) -> Iterator[str]:
         yield from _field_lines(call.call)
         for title, text in _texts(call):
             yield from _paragraphs(title, text, "  ")
-        for made in call.lookups:
-            yield from _lookup_lines(made)
+        for lookup in call.lookups:
+            yield from _lookup_lines(lookup)
         yield ""
 
 
-def _lookup_lines(made: RecordedLookup) -> Iterator[str]:
+def _lookup_lines(record: RecordedLookup) -> Iterator[str]:
     """Yield what a tool was called with, and what became of that."""
-    lookup = made.lookup
+    lookup = record.lookup
     took = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
     kind = "deterministic" if lookup.deterministic else "recorded"
     version = f" version {lookup.version}" if lookup.version else ""
     name = lookup.tool or "a tool that is not there"
-    yield f"  tool:{made.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{took}"
-    yield from _paragraphs("arguments", made.arguments, "    ")
-    yield from _paragraphs(f"result ({lookup.length:,} characters)", made.result, "    ")
+    yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{took}"
+    yield from _paragraphs("arguments", record.arguments, "    ")
+    yield from _paragraphs(f"result ({lookup.length:,} characters)", record.result, "    ")
 
 
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:

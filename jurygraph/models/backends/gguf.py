@@ -98,7 +98,7 @@ class Gguf(Backend):
 
         limit = max(timeout, self._expected_seconds(request))
         start = monotonic()
-        answer = partial(self._server.handle_chat_completions, _body(request), collect)
+        answer = partial(self._server.handle_chat_completions, _engine_request(request), collect)
         try:
             async with asyncio.timeout(limit):
                 await asyncio.get_running_loop().run_in_executor(self._pool, answer)
@@ -195,7 +195,7 @@ def _sha256(path: Path) -> str:
         ) from None
 
 
-def _body(request: Request) -> dict[str, Any]:
+def _engine_request(request: Request) -> dict[str, Any]:
     """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
     stream = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}

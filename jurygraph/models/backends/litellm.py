@@ -171,13 +171,13 @@ class _Transport(httpx.AsyncBaseTransport):
 
 
 class _Session(httpx.AsyncClient):
-    """The client for `litellm.aclient_session`; after `lend` until `restore_session`, litellm uses no other there."""
+    """The client for `litellm.aclient_session`: the only one there between `replace_session` and `restore_session`."""
 
     def __init__(self) -> None:
         super().__init__(transport=_Transport())
         self._displaced: Any = None
 
-    def lend(self) -> None:
+    def replace_session(self) -> None:
         litellm = library()
         if litellm.aclient_session is not self:
             self._displaced = litellm.aclient_session
@@ -332,7 +332,7 @@ class LiteLLM(Backend):
                 if not _is_about_handler(error):
                     raise
             self._takes_handler = False
-        _SESSION.lend()
+        _SESSION.replace_session()
         return await call(**arguments)
 
     async def close(self) -> None:
@@ -463,7 +463,7 @@ def _reply(request: Request, answer: Any, sent: Any) -> Reply:
     # the latter from litellm 1.108 on
     refusal = special.get("refusal") or getattr(choice.message, "refusal", None)
     message = choice.message.model_dump()
-    tool_calls = read_tool_calls(message.get("tool_calls")) if request.offers_tools else ()
+    tool_calls = read_tool_calls(message, request)
     other_field = None if text.strip() or tool_calls else find_other_field(message)
     return Reply(
         text=text,

@@ -310,8 +310,7 @@ def read_reply(envelope: _Envelope, request: Request | None = None) -> Reply:
         content = "".join(text for text in texts if isinstance(text, str))
     read = _read_count(usage, "prompt_tokens")
     written = _read_count(usage, "completion_tokens")
-    offers_tools = request is not None and request.offers_tools
-    tool_calls = read_tool_calls(message.get("tool_calls")) if offers_tools else ()
+    tool_calls = read_tool_calls(message, request)
     total = _read_count(usage, "total_tokens")
     if read is not None and written is not None and total is not None:
         written = max(written, total - read)  # hidden reasoning, if the total alone includes it

@@ -6,8 +6,8 @@ depend on it are computed from that.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from hashlib import sha256
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from jurygraph.agents.roles import shorten_quotes
+from jurygraph.agents.roles import Configurable, shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import WORKSPACE
@@ -24,7 +24,7 @@ from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
-from jurygraph.models.request import Fault, Reply, Request, StoredLookup
+from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.folder import LEDGER
@@ -33,7 +33,7 @@ from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Lookup, Material, Plan, RecordedVerdict, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
@@ -158,18 +158,13 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
-    async def check_lookup(
-        self,
-        stored: StoredLookup,
-        planned: StoredLookup,
-        make: Callable[[], Awaitable[StoredLookup]],
-    ) -> None:
+    async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
         lookup = stored.lookup
         if problem := find_forgery(stored, planned):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
-        now = await make()
+        now = await planned.make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
             self.changed[lookup.id] = now
 
@@ -178,7 +173,7 @@ _PLANNED = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_forgery(stored: StoredLookup, planned: StoredLookup) -> str | None:
+def find_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED:
         if getattr(stored.lookup, name) != getattr(planned.lookup, name):
@@ -374,51 +369,49 @@ class _Verifier:
 
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
-        context = self._jury.context
-        owners = [
-            (item.evaluator, item.tools, context.evaluator_tools) for item in plan.survey.questions
-        ]
-        owners += [
-            (item.deriver, item.tools, context.deriver_tools) for item in plan.survey.derivations
-        ]
-        for owner, specs, toolsets in owners:
-            current_specs = toolsets[owner].specs if owner in toolsets else ()
-            by_name = {spec.name: spec for spec in current_specs}
+        jury = self._jury
+        owners: list[tuple[Configurable, Sequence[ToolSpec]]] = []
+        owners += [(jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions]
+        owners += [(jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations]
+        for owner, specs in owners:
+            current = () if owner.toolset is None else owner.toolset.specs
+            by_name = {spec.name: spec for spec in current}
             for spec in specs:
                 now = by_name.get(spec.name)
                 if now != spec:
                     version = "not there" if now is None else f"of version {now.version}"
-                    problem = (
-                        f"tool {spec.name!r} of {owner!r} is of version {spec.version} in the run"
+                    problem = f"tool {spec.name!r} of {owner.name!r} is of version {spec.version}"
+                    raise TraceMismatch(
+                        f"{self._run.ledger.path}: {problem} in the run, now {version}"
                     )
-                    raise TraceMismatch(f"{self._run.ledger.path}: {problem}, now {version}")
 
     def _refuse_changed_results(self, stored: Sequence[Trace]) -> None:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
         """
-        changed = dict(chain.from_iterable(item.changed.items() for item in self._backends))
-        forged = dict(chain.from_iterable(item.forged.items() for item in self._backends))
-        differences: list[_ChangedResult] = []
-        for trace in stored if changed or forged else ():
+        changed = ChainMap(*(backend.changed for backend in self._backends))
+        forged = ChainMap(*(backend.forged for backend in self._backends))
+        without_loss = ""
+        for trace in stored:
             for kind, item in _own_items(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
                 for number, lookup in enumerate(item.lookups, start=1):
+                    source = f"{TOOL_SOURCE}{number}"
                     if lookup in forged:
-                        problem = f"{TOOL_SOURCE}{number} was changed: {forged[lookup]}"
-                        raise TraceMismatch(f"{label}: {problem}")
-                differences += _changed_results(label, item, changed)
-        differences.sort(key=lambda difference: not difference.has_lost_quotation)
-        if differences:
-            raise TraceMismatch(differences[0].problem)
+                        raise TraceMismatch(f"{label}: {source} was changed: {forged[lookup]}")
+                    if lookup in changed:
+                        problem = _require_quotations(label, source, item, changed[lookup])
+                        without_loss = without_loss or problem
+        if without_loss:
+            raise TraceMismatch(without_loss)
 
     def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
-        recorded = {lookup.id: _without_duration(lookup) for lookup in recomputed.lookups}
+        recorded = {lookup.id: lookup for lookup in recomputed.lookups}
         for lookup in stored.lookups:
-            record = recorded.get(lookup.id)
-            if record is not None and record != _without_duration(lookup):
+            record = recorded.get(lookup.id, lookup)
+            if record != lookup.model_copy(update={"duration": record.duration}):
                 label = self._label(stored.response_id)
                 raise TraceMismatch(
                     f"{label}: a call of {lookup.tool} is not the one in its record"
@@ -429,39 +422,24 @@ class _Verifier:
         return f"{self._run.ledger.path}, trace {response!r}{item}"
 
 
-class _ChangedResult(NamedTuple):
-    """A result of a tool that is another one now."""
-
-    problem: str
-    has_lost_quotation: bool
-
-
-def _changed_results(
-    label: str, item: RecordedVerdict | Material, changed: Mapping[str, StoredLookup]
-) -> Iterator[_ChangedResult]:
-    """Yield the changed results on which an item rests, with what becomes of its quotations from them."""
-    for number, lookup in enumerate(item.lookups, start=1):
-        if lookup not in changed:
-            continue
-        now = changed[lookup]
-        if now.lookup.outcome in ("time-limit", "error"):
-            problem = f"tool {now.lookup.tool} cannot be called again: {now.result}"
-            raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
-        text = read_text(now.result)
-        source = f"{TOOL_SOURCE}{number}"
-        quotes = [found.quote for found in item.evidence if found.source == source]
-        lost = [quote for quote in quotes if text.find_support(quote) is None]
-        consequence = "no quotation depends on it"
-        if quotes:
-            consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
-        if lost:
-            consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
-        problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
-        yield _ChangedResult(f"{label}: {problem}; {consequence}", bool(lost))
-
-
-def _without_duration(lookup: Lookup) -> Lookup:
-    return lookup.model_copy(update={"duration": None})
+def _require_quotations(
+    label: str, source: str, item: RecordedVerdict | Material, now: StoredLookup
+) -> str:
+    """Return what is to be said of a changed result from which every quotation still holds; raise it for any other."""
+    if now.lookup.outcome in ("time-limit", "error"):
+        problem = f"tool {now.lookup.tool} cannot be called again: {now.result}"
+        raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
+    text = read_text(now.result)
+    quotes = [found.quote for found in item.evidence if found.source == source]
+    lost = [quote for quote in quotes if text.find_support(quote) is None]
+    problem = (
+        f"{label}: tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
+    )
+    if lost:
+        raise TraceMismatch(f"{problem}; its quotation no longer holds: {shorten_quotes(lost)}")
+    if quotes:
+        return f"{problem}; its quotations still hold ({shorten_quotes(quotes)})"
+    return f"{problem}; no quotation depends on it"
 
 
 def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:

@@ -25,7 +25,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import compute_rewards_of_each
+from jurygraph.decision.decide import decide_groups
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
@@ -83,8 +83,7 @@ def recompute_rewards(
     remaining = iter(groups)
     while batch := list(islice(remaining, _BATCH_GROUPS)):
         stored = [group_verdicts(run, group, decision_of(group)) for group in batch]
-        rewards = compute_rewards_of_each(stored, combiners, lambda row, _: row)
-        for group, rows in zip(batch, rewards, strict=True):
+        for group, rows in zip(batch, decide_groups(stored, combiners), strict=True):
             if isinstance(rows, Exception):
                 raise rows
             yield from zip(group.traces, map(pack_reward, rows), strict=True)

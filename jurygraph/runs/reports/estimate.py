@@ -101,7 +101,7 @@ class Estimator:
             if source is not None:
                 self._with_reply[source] += 1
                 continue
-            loads = _loads(request, gateway.limits.max_tokens)
+            loads = _estimate_loads(request, gateway.limits.max_tokens)
             if name in self._only_then:
                 loads = ((0, 0, 0), *loads[1:])
             for sums, load in zip(self._sums[name], loads, strict=True):
@@ -136,7 +136,7 @@ def _sum_loads(loads: Sequence[CallLoad]) -> CallLoad:
     return CallLoad(calls, tokens_in, tokens_out, total)
 
 
-def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
+def _estimate_loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
     """Return the calls, input and output tokens of a request in the low, expected and worst case."""
     input_tokens = request_size(request)
     max_reply = reply_limit(request.parameters, max_tokens)

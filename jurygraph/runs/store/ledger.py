@@ -127,7 +127,7 @@ TABLES = {
     "records_by_key": "CREATE INDEX records_by_key ON records (kind, key)",
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
-_DURABLE = (
+_DURABLE_SETTINGS = (
     *(
         "journal_mode = WAL",
         "synchronous = FULL",
@@ -160,7 +160,7 @@ class Ledger:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._durable = False
+        self._is_prepared = False
         self._read_head()
         self._committed = (self.count, self.head)
 
@@ -245,7 +245,7 @@ class Ledger:
         """Write records that follow the head, and their texts; return the number of the last."""
         with _translate_errors(self.path):
             if not self._connection.in_transaction:
-                self.make_durable()  # only now, so that reading leaves the file unchanged
+                self.prepare_for_writing()  # only now, so that reading leaves the file unchanged
                 self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
             self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
@@ -253,23 +253,23 @@ class Ledger:
             self.count, *_, self.head = records[-1]
         return self.count
 
-    def make_durable(self) -> None:
+    def prepare_for_writing(self) -> None:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
-        if self._durable:
+        if self._is_prepared:
             return
         with _translate_errors(self.path):
-            for setting in _DURABLE:
+            for setting in _DURABLE_SETTINGS:
                 self._connection.execute(f"PRAGMA {setting}")
-        self._durable = True
+        self._is_prepared = True
 
-    def write_at_once(self) -> None:
+    def prepare_for_single_transaction(self) -> None:
         """Prepare a new file to be filled in a single transaction, without the log that batches need.
 
         Each page is then written once: with a log, all of it would be written twice, and take twice the space.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA synchronous = FULL")
-        self._durable = True
+        self._is_prepared = True
 
     def commit(self) -> None:
         """Make the appended records durable: from now on they survive a power failure."""
@@ -351,7 +351,7 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+    def record_numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
         """Yield the numbers of the records of a kind, ascending."""
         query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
         last = self.count if up_to is None else up_to
@@ -697,7 +697,7 @@ class Writer:
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        ledger.make_durable()
+        ledger.prepare_for_writing()
         self._ledger = ledger
         self._batches: Queue[tuple[Sequence[RecordDraft], Committed | None] | None] = Queue(
             _MAX_WAITING

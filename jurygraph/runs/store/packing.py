@@ -61,7 +61,7 @@ def pack_task(task: Task, plan: Plan) -> bytes:
 def _view_fields(view: TaskView, task: Task) -> Body:
     """Return the fields of a view that its task has not, or has with another value."""
     fields: Body = {}
-    for name, value in view.constant.items():
+    for name, value in view.json_object.items():
         if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name):
             fields[name] = value
     return fields

@@ -98,7 +98,7 @@ class ReusedRun:
                 and old_digests.material[name] == new_digests.material.get(name)
             )
 
-        return reusable_results((item.trace for item in scored), keeps_verdict, keeps_material)
+        return reusable_results([item.trace for item in scored], keeps_verdict, keeps_material)
 
     def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
         """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.

@@ -263,7 +263,7 @@ class _Merger:
 
 
 def _read_tasks(run: Run) -> Iterator[_ShardTask]:
-    last = max(run.ledger.numbers("task"), default=1)
+    last = max(run.ledger.record_numbers("task"), default=1)
     for copy in run.ledger.verified_copies(1, last):
         if copy.record.kind == "task":
             body = copy.record.content
@@ -272,8 +272,8 @@ def _read_tasks(run: Run) -> Iterator[_ShardTask]:
 
 def _read_groups(run: Run) -> Iterator[list[Copy]]:
     """Yield each group with its traces, which are stored after it; verify what `_read_tasks` has not."""
-    last_task = max(run.ledger.numbers("task"), default=1)
-    first_group = next(run.ledger.numbers("group"), run.ledger.count)
+    last_task = max(run.ledger.record_numbers("task"), default=1)
+    first_group = next(run.ledger.record_numbers("group"), run.ledger.count)
     group: list[Copy] = []
     for copy in run.ledger.verified_copies(min(first_group, last_task + 1), run.ledger.count):
         if copy.record.kind != "trace":

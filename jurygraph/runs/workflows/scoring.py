@@ -21,7 +21,7 @@ from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.schema import Trace
 
-_MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
+_SETUP_ERRORS = (UnusableRepliesError, EvaluatorError)
 """Errors that end a run until a setting or an evaluator is changed."""
 
 
@@ -82,13 +82,13 @@ class JobScorer:
 
     def _advise(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
-        is_mended_elsewhere = isinstance(error, _MENDED_ELSEWHERE)
-        if is_mended_elsewhere and self._has_nothing_to_keep(error):
+        is_setup_error = isinstance(error, _SETUP_ERRORS)
+        if is_setup_error and self._has_nothing_to_keep(error):
             self.planned.run.discard()
             hint = "nothing was scored; run the same command again once that is changed"
             error.args = (f"{error}; {hint}",)
             return
-        if is_mended_elsewhere:
+        if is_setup_error:
             branch = f"--branch {shell_quote(self.job.folder)}"
             remedy = f"once that is changed, continue in another --out with {branch}"
             if isinstance(error, UnusableRepliesError):

@@ -168,7 +168,9 @@ def _scored_numbers(run: Run) -> list[int]:
     ledger = run.source.ledger
     last = run.last_base_record
     scored = {task for _, task in ledger.ordered_groups(last)}
-    return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
+    return [
+        number for number, task in enumerate(ledger.record_numbers("task", last)) if task in scored
+    ]
 
 
 def describe_differences(run: Run, current: Header, source: TaskSource) -> Iterator[str]:

@@ -70,13 +70,12 @@ class TaskFileJob:
         config = self.jury.config
         if not config.has_tools:
             return
-        root = None if config.workspaces is None else Path(config.workspaces)
         for task, responses in self.source.pairs(stop=self.limit):
             for response in responses:
                 if response.workspace is None:
                     continue
                 try:
-                    open_workspace(root, response.workspace)
+                    open_workspace(config.workspaces, response.workspace)
                 except InputError as error:
                     place = self.source.place(task.id)
                     location = f"{self.source.tasks_file.name}, {place}, response {response.id!r}"

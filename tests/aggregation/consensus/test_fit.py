@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
-from jurygraph.aggregation.consensus.fitting import panel
+from jurygraph.aggregation.consensus.fitting import panel_structure
 from jurygraph.aggregation.consensus.model import (
     FitProblem,
     FitSettings,
@@ -311,13 +311,15 @@ def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
     item, annotator = np.repeat(np.arange(12), annotators), np.tile(np.arange(annotators), 12)
     coded = encode(item, annotator, np.zeros(len(item), int), range(classes))
     cells = annotators * classes * max(1, classes - 1)
-    assert panel(coded).depth == pytest.approx(12 * annotators / cells * beyond_two)
+    assert panel_structure(coded).depth == pytest.approx(12 * annotators / cells * beyond_two)
 
 
 def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
-    assert panel(encode(*stray, range(3))).is_connected.tolist() == [True] * 4 + [False] * 2
+    assert (
+        panel_structure(encode(*stray, range(3))).is_connected.tolist() == [True] * 4 + [False] * 2
+    )
     assert "no item connects the others with s, t: only the class shares join them" in warnings_of(
         *stray
     )
@@ -328,13 +330,15 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
 
 def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
     item, annotator, label, _ = drawn(60, 3, 3, seed=2)
-    depth = panel(encode(item, annotator, label, range(3))).depth
+    depth = panel_structure(encode(item, annotator, label, range(3))).depth
     assert depth == pytest.approx(180 / (3 * 6) * 1)
     twice = (np.tile(one, 2) for one in (item, annotator, label))
-    assert panel(encode(*twice, range(3))).depth == pytest.approx(depth)
+    assert panel_structure(encode(*twice, range(3))).depth == pytest.approx(depth)
     silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
-    assert panel(encode(*silent, range(3))).depth == pytest.approx(depth)
-    assert panel(encode(*silent, range(3))).is_connected.tolist() == [True] * 3 + [False] * 2
+    assert panel_structure(encode(*silent, range(3))).depth == pytest.approx(depth)
+    assert (
+        panel_structure(encode(*silent, range(3))).is_connected.tolist() == [True] * 3 + [False] * 2
+    )
 
 
 def test_annotators_with_fewer_labels_than_classes_are_named() -> None:

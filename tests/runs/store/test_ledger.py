@@ -124,7 +124,10 @@ class TestSearch:
             1197,
             1198,
         ]
-        assert (list(ledger.numbers("close")), list(ledger.numbers("trace", up_to=2))) == (
+        assert (
+            list(ledger.record_numbers("close")),
+            list(ledger.record_numbers("trace", up_to=2)),
+        ) == (
             [1201],
             [1, 2],
         )

@@ -77,7 +77,7 @@ def test_a_writer_that_is_killed_before_its_first_record_misses_no_log(
 ) -> None:
     writer = Ledger.open(finished, write=True)
     assert writer is not None
-    writer.make_durable()
+    writer.prepare_for_writing()
     copy = finished.parent / "copy.sqlite"
     for source, target in ((finished, copy), (log_path(finished), log_path(copy))):
         shutil.copy(source, target)

@@ -6,7 +6,9 @@ import pytest
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import report_lines
 from jurygraph.studies.agreement import ScoredPart, read_parts
-from jurygraph.studies.report import Report
+from jurygraph.studies.alternative_annotator import AlternativeAnnotator
+from jurygraph.studies.conclusions import conclude_reviewers
+from jurygraph.studies.report import IntervalCell, Report
 from jurygraph.studies.reviewers import Predictions, predict, report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
@@ -116,3 +118,36 @@ def test_the_curve_has_each_number_of_examples_and_few_codes_are_questioned() ->
     )
     (plot,) = result.plots
     assert [(one.label, one.x) for one in plot.series] == [("own-history", [1, 2])]
+
+
+def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() -> None:
+    """`personalized` is nearly exact and silent on a third; `aggregate` guesses; people agree by chance alone."""
+    draw = np.random.default_rng(2)
+    rows = [row | {"score": float(draw.integers(1, 6))} for row in random_rows(2, 6, 120)]
+    (part,) = read_parts([to_ratings(rows)])
+    exact = np.clip(part.score + (draw.random(len(part.score)) < 0.05), 1, 5)
+    own = np.where(draw.random(len(part.score)) < 1 / 3, np.nan, exact)
+    guess = draw.integers(1, 6, len(part.score)).astype(float)
+    near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
+    columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
+    (words,) = report([(part, [*columns, Predictions("personalized", 8, own[None])])]).conclusion
+    assert words.startswith("all: personalized with 8 examples agrees with people well: alpha 0.9")
+    assert "It predicts 6" in words
+    assert "personalized is nearer than zero-shot: mean difference of errors 0.4" in words
+    assert "personalized is nearer than aggregate: mean difference of errors 1." in words
+
+
+def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> None:
+    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
+    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0}
+    for alpha, words in {
+        (
+            0.1,
+            -0.1,
+            0.3,
+        ): "It is as near to people as a person is, who are not near to each other: ω",
+        (0.8, 0.7, 0.9): "It is as near to people as a person is, and may stand in for one: ω",
+    }.items():
+        figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(*alpha)}
+        judge = {**row, **figures, "alternative_annotator": test}
+        assert words in conclude_reviewers([judge], [], {"all": 3})[0]

@@ -10,8 +10,8 @@ from scipy import stats
 
 from jurygraph.arrays import Floats
 from jurygraph.studies.decompr_theory import (
-    ESTIMATION,
-    SHARED,
+    ESTIMATION_SD,
+    SHARED_SD,
     STAKEHOLDERS,
     known_judge,
     true_figures,
@@ -43,11 +43,11 @@ def draw(n: int, rng: np.random.Generator, drift: float = 1.0) -> tuple[Floats, 
     """Return the weights, utilities and score of one wording by `known_judge`."""
     target, utilities, covariance = known_judge(n)
     weights = target + drift * rng.multivariate_normal(np.zeros(n), covariance, method="eigh")
-    estimated = utilities + ESTIMATION * rng.normal(size=n)
+    estimated = utilities + ESTIMATION_SD * rng.normal(size=n)
     return (
         weights,
         estimated,
-        float(weights @ estimated) + SHARED * rng.normal() + CHANCE * rng.normal(),
+        float(weights @ estimated) + SHARED_SD * rng.normal() + CHANCE * rng.normal(),
     )
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from langgraph.graph import END
 from langgraph.types import Command
 
-from jurygraph.graphs.answers import catch_errors
+from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer
-from jurygraph.graphs.context import RunContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_by_code
@@ -30,7 +30,7 @@ TURNS_A_RUN = 500
 
 
 @dataclass(slots=True, eq=False)
-class GroupInWork:
+class ActiveGroup:
     """A group, what is known of it, and the calls of its present wave, by branch.
 
     `pending` counts the branches of the wave that have not started their calls, and the calls without an answer.
@@ -38,9 +38,9 @@ class GroupInWork:
 
     number: int
     group: PlannedGroup
-    context: RunContext
+    context: GraphContext
     outcome: "asyncio.Future[GroupOutcome]"
-    report_answered: "Callable[[GroupInWork], None]"
+    report_answered: "Callable[[ActiveGroup], None]"
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
@@ -113,7 +113,7 @@ class GroupInWork:
                 verdict for verdict in verdicts if verdict.key not in self.reported
             )
 
-        self.error = self.error or catch_errors(report)
+        self.error = self.error or result_or_error(report)
 
     def start(self, branch: str, calls: GroupUserCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
@@ -132,7 +132,7 @@ class GroupInWork:
     def add_findings(self, redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
         for branch, calls in sorted(self.started.items()):
-            found = catch_errors(partial(calls.read, redactor))
+            found = result_or_error(partial(calls.read, redactor))
             if isinstance(found, BaseException):
                 self.error = found
             elif branch == "derive":
@@ -146,24 +146,24 @@ class UnplannedGroup(NamedTuple):
     """A group that the score graph plans at its first step: a run of another graph, for one task, costs as much."""
 
     group: Group
-    context: RunContext
+    context: GraphContext
     outcome: "asyncio.Future[GroupOutcome]"
 
 
 @dataclass(slots=True, eq=False)
-class GroupsInWork:
+class ActiveGroups:
     """The groups of a run of the score graph. Others may be added until `close`; the run ends when all are out."""
 
     has_begun: bool = False
     _unplanned: list[UnplannedGroup] = field(default_factory=list)
-    _groups: dict[int, GroupInWork] = field(default_factory=dict)
-    _ready: list[GroupInWork] = field(default_factory=list)
+    _groups: dict[int, ActiveGroup] = field(default_factory=dict)
+    _ready: list[ActiveGroup] = field(default_factory=list)
     _count: int = 0
     _running_nodes: int = 0
     _is_closed: bool = False
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def __getitem__(self, number: int) -> GroupInWork:
+    def __getitem__(self, number: int) -> ActiveGroup:
         return self._groups[number]
 
     @property
@@ -171,7 +171,7 @@ class GroupsInWork:
         return self._is_closed and not self._groups and not self._unplanned
 
     def add(
-        self, group: PlannedGroup | Group, context: RunContext
+        self, group: PlannedGroup | Group, context: GraphContext
     ) -> "asyncio.Future[GroupOutcome]":
         """Let a group in, without a plan only before the run begins, if code can plan its task.
 
@@ -195,9 +195,9 @@ class GroupsInWork:
         self._unplanned.clear()
 
     def _enter(
-        self, group: PlannedGroup, context: RunContext, outcome: "asyncio.Future[GroupOutcome]"
+        self, group: PlannedGroup, context: GraphContext, outcome: "asyncio.Future[GroupOutcome]"
     ) -> None:
-        entry = GroupInWork(self._count, group, context, outcome, self._note_ready)
+        entry = ActiveGroup(self._count, group, context, outcome, self._note_ready)
         self._groups[self._count] = entry
         self._count += 1
         self._note_ready(entry)
@@ -206,13 +206,13 @@ class GroupsInWork:
         self._is_closed = True
         self._news.set()
 
-    def _note_ready(self, entry: GroupInWork) -> None:
+    def _note_ready(self, entry: ActiveGroup) -> None:
         self._ready.append(entry)
         # to wake the graph costs as much as a turn saves
         if len(self._ready) in (1, len(self._groups)):
             self._news.set()
 
-    async def wait(self) -> list[GroupInWork]:
+    async def wait(self) -> list[ActiveGroup]:
         """Return the groups that are new or answered, in the order of their numbers; none if all are out."""
         while not self._ready and not self.is_over:
             await self._wait_for_news()
@@ -227,7 +227,7 @@ class GroupsInWork:
         self._news.clear()
         await self._news.wait()
 
-    def _take_ready(self) -> list[GroupInWork]:
+    def _take_ready(self) -> list[ActiveGroup]:
         ready = sorted(self._ready, key=attrgetter("number"))
         self._ready = []
         return ready
@@ -257,7 +257,7 @@ class GroupsInWork:
             return Command(goto=END)
         return Command(goto="route")
 
-    def let_out(self, entry: GroupInWork, outcome: GroupOutcome) -> None:
+    def let_out(self, entry: ActiveGroup, outcome: GroupOutcome) -> None:
         del self._groups[entry.number]
         entry.outcome.set_result(outcome)
 
