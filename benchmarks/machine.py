@@ -50,6 +50,12 @@ class Inline(Constant):
         return 0.5
 
 
+class InThread(Inline):
+    """Does so in a thread, as a plain function."""
+
+    runs_inline = False
+
+
 def measure() -> Iterator[Figure]:
     """CPU of the process, the median of five rounds; of shares, the least of both ways."""
     with Jury.from_config(_config()) as jury:
@@ -103,16 +109,17 @@ async def _prepare_alone(jury: Jury) -> float:
 
 def _figures_of_one_call() -> Iterator[Figure]:
     """Yield the cost of one `ascore` with one evaluator by code, planning included, and its ratio to the bare nodes."""
-    with Jury(evaluators=[Inline("inline")]) as jury:
-        asyncio.run(_score_alone(jury))
-        rounds = []
-        for _ in range(ROUNDS):
-            whole = asyncio.run(_score_alone(jury))
-            with _called_directly():
-                rounds.append((whole, asyncio.run(_score_alone(jury))))
-    whole, direct = map(min, zip(*rounds, strict=True))
-    yield Figure("ascore, one response by code", whole, "ms CPU")
-    yield Figure("... against the nodes called directly", whole / direct, "times")
+    for evaluator in (Inline("inline"), InThread("in a thread")):
+        with Jury(evaluators=[evaluator]) as jury:
+            asyncio.run(_score_alone(jury))
+            rounds = []
+            for _ in range(ROUNDS):
+                whole = asyncio.run(_score_alone(jury))
+                with _called_directly():
+                    rounds.append((whole, asyncio.run(_score_alone(jury))))
+        whole, direct = map(min, zip(*rounds, strict=True))
+        yield Figure(f"ascore, one response by code, {evaluator.name}", whole, "ms CPU")
+        yield Figure("... against the nodes called directly", whole / direct, "times")
 
 
 async def _score_alone(jury: Jury) -> float:

@@ -59,8 +59,9 @@ async def _score(waves: int) -> tuple[float, float]:
     with Jury.from_config(_config(judge, waves)) as jury:
         start = perf_counter()
         async for batch in jury.ascore_as_finished(groups):
-            for group, (trace,) in batch:
-                assert trace.reward.value == 1.0, trace.reward
+            for _, group, outcome in batch:
+                assert isinstance(outcome, list), outcome
+                assert outcome[0].reward.value == 1.0, outcome[0].reward
                 finished[group.task.id] = perf_counter() - start
     quick = [seconds for name, seconds in finished.items() if name not in judge.delayed]
     assert len(finished) == GROUPS

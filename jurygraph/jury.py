@@ -37,7 +37,7 @@ from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import Listener, RewardGiven
-from jurygraph.graphs.group_scheduler import MAX_WAITING, GroupScheduler
+from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
 from jurygraph.graphs.groups import (
     TASK_HINT,
     Group,
@@ -390,35 +390,21 @@ class Jury(Displayed):
 
     async def ascore_as_finished(
         self, groups: Iterable[Group], sink: "CallSink | None" = None
-    ) -> AsyncGenerator[list[tuple[Group, list[Trace]]], None]:
-        """Yield groups with their traces as they finish, several if they do at once; then raise the first error."""
+    ) -> AsyncGenerator[list[FinishedGroup], None]:
+        """Yield groups as they finish, several if they do at once, each with its traces or the error of it alone.
+
+        No group waits for another one, such as those of several callers of a server. Closing this cancels the groups
+        that are in work.
+        """
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                yield [
-                    (group.group, group.outcome)
-                    for group in finished
-                    if not isinstance(group.outcome, BaseException)
-                ]
-                for group in finished:
-                    self._take(group.outcome)
+                yield [group._replace(outcome=self._redact(group.outcome)) for group in finished]
 
-    async def ascore_each(
-        self, groups: Sequence[Group]
-    ) -> AsyncGenerator[tuple[int, list[Trace] | Exception], None]:
-        """Yield the number of each group with its traces, or with the error of this group alone, as they finish.
-
-        For groups of several callers, such as those of a server that came together: no group waits for another one,
-        and no error is that of another one. Closing this cancels the groups that are in work.
-        """
-        async with aclosing(self._schedule(groups, None).run()) as results:
-            async for finished in results:
-                for number, _, outcome in finished:
-                    result: list[Trace] | Exception
-                    try:
-                        result = self._take(outcome)
-                    except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-                        result = error
-                    yield number, result
+    def _redact(self, outcome: GroupOutcome) -> GroupOutcome:
+        try:
+            return self._take(outcome)
+        except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
+            return error
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -468,46 +454,48 @@ class Jury(Displayed):
         recorder = self._open_recorder()
         if recorder is None:
             return await self._let_groups_in(groups, active_groups, sink, listener)
-        begun = recorder.begin(groups)
-        new = [item.group for item in begun if not isinstance(item, list | BaseException)]
+        begun = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
             outcomes = await self._let_groups_in(
-                new, active_groups, sink or recorder.calls, listener
+                begun, active_groups, sink or recorder.calls, listener
             )
         except BaseException:
-            recorder.end(begun)
+            for item in begun:
+                if isinstance(item, Group):
+                    recorder.end(item)
             raise
-        return recorder.finish_each(begun, outcomes)
+        return [
+            asyncio.ensure_future(recorder.finish(item, outcome))
+            if isinstance(item, Group)
+            else outcome
+            for item, outcome in zip(begun, outcomes, strict=True)
+        ]
 
     async def _let_groups_in(
         self,
-        groups: Sequence[Group],
+        groups: "Sequence[Group | GroupOutcome]",
         active_groups: ActiveGroups,
         sink: "CallSink | None",
         listener: Listener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
-        checked = [result_or_error(partial(self._check_group, group)) for group in groups]
-        if (
-            not active_groups.has_begun
-            and len(checked) == 1
-            and self._is_planned_by_code(checked[0])
-        ):
-            with redacted_errors():
-                self.open()
-            context = self.context.for_batch(1, self.gateways, sink, listener)
-            return [active_groups.add_unplanned(checked[0], context.groups[0])]
-        groups_or_errors = await self._plan_groups(checked, sink)
-        planned = [item for item in groups_or_errors if isinstance(item, PlannedGroup)]
-        added: Iterator[asyncio.Future[GroupOutcome]] = iter(())
-        if planned:
-            with redacted_errors():
-                self.open()
-            context = self.context.for_batch(len(planned), self.gateways, sink, listener)
-            added = iter(active_groups.add(planned, context))
-        return [
-            next(added) if isinstance(item, PlannedGroup) else settled_outcome(item)
-            for item in groups_or_errors
+        """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
+        checked = [
+            result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
+            for item in groups
         ]
+        entering: Sequence[Group | PlannedGroup | GroupOutcome] = checked
+        if active_groups.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
+            entering = await self._plan_groups(checked, sink)
+        context = self.context if listener is None else replace(self.context, listener=listener)
+        outcomes = []
+        for item in entering:
+            if isinstance(item, Group | PlannedGroup):
+                with redacted_errors():
+                    self.open()
+                outcomes.append(active_groups.add(item, context.with_models(self.gateways, sink)))
+            else:
+                outcomes.append(settled_outcome(item))
+        return outcomes
 
     def _check_group(self, group: Group) -> Group:
         """Return a group with its complete task. Raises what `check_group` does."""
@@ -517,7 +505,7 @@ class Jury(Displayed):
         check_group(group, self.context)
         return group
 
-    def _is_planned_by_code(self, group: Group | BaseException) -> bool:
+    def _is_planned_by_code(self, group: Group | GroupOutcome) -> bool:
         return (
             isinstance(group, Group)
             and group.plan is None
@@ -525,22 +513,20 @@ class Jury(Displayed):
         )
 
     async def _plan_groups(
-        self, checked: Sequence[Group | BaseException], sink: "CallSink | None"
-    ) -> list[PlannedGroup | BaseException]:
+        self, checked: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
+    ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
         unplanned = [
             (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
         ]
         made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
-        planned: list[PlannedGroup | BaseException] = []
+        planned: list[PlannedGroup | GroupOutcome] = []
         for item in checked:
-            if isinstance(item, BaseException):
+            if not isinstance(item, Group):
                 planned.append(item)
                 continue
             plan = item.plan or next(made)
-            planned.append(
-                plan if isinstance(plan, BaseException) else to_planned_group(item, plan)
-            )
+            planned.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
         return planned
 
     @property

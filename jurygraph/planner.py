@@ -13,7 +13,7 @@ from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import TASK_HINT, Group, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.score_graph import score_groups
+from jurygraph.graphs.score_graph import score_alone
 from jurygraph.graphs.state import AnnotateInput
 from jurygraph.graphs.time_limits import start_isolated
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
@@ -135,10 +135,10 @@ class Planner(Displayed):
         check_group(group, self._jury.context)
         with redacted_errors():
             self._jury.open()
-            context = replace(self._jury.context, first_answers=None).for_batch(1, gateways)
-            groups = [to_planned_group(group, plan)]
-            (outcome,) = await start_isolated(
-                lambda: score_groups(groups, context), self._config.langsmith
+            context = replace(self._jury.context, first_answers=None).with_models(gateways)
+            outcome = await start_isolated(
+                lambda: score_alone(to_planned_group(group, plan), context),
+                self._config.langsmith,
             )
             if isinstance(outcome, BaseException):
                 raise outcome

@@ -1,7 +1,7 @@
 """The groups of a run of the score graph: what is known of each, and the calls of its present wave."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,8 +12,8 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer, StartedUserCalls
-from jurygraph.graphs.context import BatchContext, GraphContext
+from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
 from jurygraph.graphs.prepare_graph import plan_by_code
@@ -44,7 +44,7 @@ class ActiveGroup:
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    started: dict[str, StartedUserCalls] = field(default_factory=dict)
+    started: dict[str, GroupUserCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
@@ -117,9 +117,10 @@ class ActiveGroup:
 
     def start(self, branch: str, calls: GroupUserCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
-        self.started[branch] = started = calls.start(self.context.config.langsmith)
-        self.pending += len(started.tasks)
-        for task in started.tasks:
+        self.started[branch] = calls
+        tasks = calls.start(self.context.config.langsmith)
+        self.pending += len(tasks)
+        for task in tasks:
             task.add_done_callback(self._count_answer)
         self._count_answer()
 
@@ -128,19 +129,17 @@ class ActiveGroup:
         if not self.pending:
             self.report_answered(self)
 
-    def add_findings(
-        self, answers: Mapping[str, Sequence[Sequence[Any]]], redactor: Redactor
-    ) -> None:
+    def add_findings(self, redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
-        for branch in sorted(answers):
-            calls = self.started.pop(branch).calls
-            found = result_or_error(partial(calls.read, answers[branch], redactor))
+        for branch, calls in sorted(self.started.items()):
+            found = result_or_error(partial(calls.read, redactor))
             if isinstance(found, BaseException):
                 self.error = found
             elif branch == "derive":
                 self.material += found
             else:
                 self.verdicts += found
+        self.started.clear()
 
 
 class UnplannedGroup(NamedTuple):
@@ -172,21 +171,17 @@ class ActiveGroups:
         return self._is_closed and not self._groups and not self._unplanned
 
     def add(
-        self, groups: Iterable[PlannedGroup], context: BatchContext
-    ) -> "list[asyncio.Future[GroupOutcome]]":
-        """Let groups in, each with its context; return the future traces, or the error, of each."""
-        loop = asyncio.get_running_loop()
-        added = []
-        for group, group_context in zip(groups, context.groups, strict=True):
-            outcome: asyncio.Future[GroupOutcome] = loop.create_future()
-            self._enter(group, group_context, outcome)
-            added.append(outcome)
-        return added
+        self, group: PlannedGroup | Group, context: GraphContext
+    ) -> "asyncio.Future[GroupOutcome]":
+        """Let a group in, without a plan only before the run begins, if code can plan its task.
 
-    def add_unplanned(self, group: Group, context: GraphContext) -> "asyncio.Future[GroupOutcome]":
-        """Let a group in whose task code can plan, before the run begins; return its future traces, or its error."""
+        Return its future traces, or its error.
+        """
         outcome: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
-        self._unplanned.append(UnplannedGroup(group, context, outcome))
+        if isinstance(group, PlannedGroup):
+            self._enter(group, context, outcome)
+        else:
+            self._unplanned.append(UnplannedGroup(group, context, outcome))
         return outcome
 
     def plan_by_code(self) -> None:
@@ -241,14 +236,18 @@ class ActiveGroups:
         """Note the number of nodes that run at once; the last of them to end calls `go_on` with an effect."""
         self._running_nodes = nodes
 
-    def go_on(self, state: ScoreState) -> Command[str]:
+    async def go_on(self, state: ScoreState) -> Command[str]:
         """Return where the graph goes after a node: nowhere while others of the step run.
 
-        Where every group has all answers, as those of code do at once, and no wave is left, a step is spared.
+        Where every group has all answers, as those of inline code do at once, and no wave is left, a step is spared.
+        So is the one that would only wait for the answers of the last group, since there is no other to let in or out.
         """
         self._running_nodes -= 1
         if self._running_nodes:
             return Command()
+        if self._is_closed and len(self._groups) == 1:
+            while not self._ready:
+                await self._wait_for_news()
         is_answered = 0 < len(self._ready) == len(self._groups)
         if is_answered and all(entry.is_in_last_wave for entry in self._ready):
             self.begin_step(1)

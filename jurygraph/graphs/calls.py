@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -23,13 +23,8 @@ from jurygraph.graphs.routing import (
     DueJudgement,
     make_stamp,
 )
-from jurygraph.graphs.time_limits import (
-    CallLimits,
-    CallResult,
-    fresh_context,
-    time_limit,
-)
-from jurygraph.graphs.user_calls import UserCalls, take_all
+from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
+from jurygraph.graphs.user_calls import UserCalls
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -63,37 +58,23 @@ class GroupUserCalls:
     validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
     letters: int
 
-    def start(self, langsmith: bool) -> "StartedUserCalls":
-        """Start the calls; those of two groups, or of two evaluators, share no context."""
-        results = [fresh_context(langsmith).run(calls.start) for calls in self.calls]
-        return StartedUserCalls(self, results)
+    def start(self, langsmith: bool) -> "list[asyncio.Task[Any]]":
+        """Start the calls, and return their tasks; those of two groups, or of two evaluators, share no context."""
+        for calls in self.calls:
+            fresh_context(langsmith).run(calls.start)
+        return self.tasks
 
-    def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
-        """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
-        answers = [
-            calls.read(own_results) for calls, own_results in zip(self.calls, results, strict=True)
-        ]
+    @property
+    def tasks(self) -> "list[asyncio.Task[Any]]":
+        return list(chain.from_iterable(calls.tasks for calls in self.calls))
+
+    def read(self, redactor: Redactor) -> list[Any]:
+        """Return what the node finds, once all tasks are done. Raises an error that ends the run."""
+        answers = [calls.read() for calls in self.calls]
         for answer in chain.from_iterable(answers):
             if isinstance(answer, RUN_ENDING):
                 raise answer
         return self.validate(answers, redactor)
-
-
-@dataclass(frozen=True, slots=True)
-class StartedUserCalls:
-    """The calls of one group that a node started, and of each what `UserCalls.start` returned."""
-
-    calls: GroupUserCalls
-    results: Sequence[Sequence[CallResult]]
-
-    @property
-    def tasks(self) -> "list[asyncio.Task[Any]]":
-        created = chain.from_iterable(self.results)
-        return [result for result, is_task in created if is_task]
-
-    def take_answers(self) -> list[list[Any]]:
-        """Return the results, with that of each asyncio task, which is done, or its exception in its place."""
-        return list(map(take_all, self.results))
 
 
 def evaluator_calls(
@@ -113,10 +94,6 @@ def evaluator_calls(
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
         questions[question.id] = question
-    inputs = [
-        _make_inputs(name, judge, own_judgements, survey, context)
-        for (name, judge), own_judgements in judgements_by_evaluator.items()
-    ]
     stamps = {
         name: make_stamp(question, survey.views[question.view])
         for name, question in questions.items()
@@ -135,40 +112,46 @@ def evaluator_calls(
             call_log.add_to(verdict, sent_calls, judgement_input.steps) for verdict in validated
         ]
 
+    asked: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
+    calls: list[UserCalls] = []
+    for (name, judge), own_judgements in judgements_by_evaluator.items():
+        inputs = _make_inputs(name, judge, own_judgements, survey, context)
+        if context.listener is not None:
+            inputs = [
+                _add_report(item, partial(read_answer, judgement, item), note_answer)
+                for judgement, item in zip(own_judgements, inputs, strict=True)
+            ]
+        asked.append((name, own_judgements, inputs))
+        calls.append(_user_calls(name, judge, inputs, context))
+
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
-        groups = zip(judgements_by_evaluator.items(), inputs, answers, strict=True)
-        for ((name, _), own_judgements), own_inputs, own_answers in groups:
+        for (name, own_judgements, inputs), own_answers in zip(asked, answers, strict=True):
             first = len(verdicts)
-            for item in zip(own_judgements, own_inputs, own_answers, strict=True):
+            for item in zip(own_judgements, inputs, own_answers, strict=True):
                 verdicts += read_answer(*item, redactor)
             if context.first_answers is not None:
                 context.first_answers.note(name, verdicts[first:])
         return verdicts
 
-    if context.listener is not None:
-        loop = asyncio.get_running_loop()
-
-        def add_report(judgement: DueJudgement, judgement_input: EvaluatorInput) -> EvaluatorInput:
-            def report(answer: Any) -> None:
-                read_now = partial(read_answer, judgement, judgement_input, answer)
-                loop.call_soon_threadsafe(note_answer, read_now)  # user code may be in a thread
-
-            return replace(judgement_input, report=report)
-
-        inputs = [
-            list(map(add_report, own_judgements, own_inputs))
-            for own_judgements, own_inputs in zip(
-                judgements_by_evaluator.values(), inputs, strict=True
-            )
-        ]
-    calls = [
-        _user_calls(name, judge, own_inputs, context)
-        for (name, judge), own_inputs in zip(judgements_by_evaluator, inputs, strict=True)
-    ]
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    letters = max((len(response.text) for response in responses), default=0)
-    return GroupUserCalls(calls, to_verdicts, letters)
+    return GroupUserCalls(calls, to_verdicts, _longest_text(responses))
+
+
+def _add_report(
+    judgement_input: EvaluatorInput,
+    read_answer: Callable[..., list[RecordedVerdict]],
+    note_answer: Callable[[ReadAnswer], object],
+) -> EvaluatorInput:
+    """Return an input whose answer is noted as soon as it arrives."""
+    loop = asyncio.get_running_loop()
+
+    def report(answer: Any) -> None:
+        loop.call_soon_threadsafe(
+            note_answer, partial(read_answer, answer)
+        )  # user code may be in a thread
+
+    return replace(judgement_input, report=report)
 
 
 def deriver_calls(
@@ -189,8 +172,12 @@ def deriver_calls(
             materials.append(call_log.add_to(material, sent_calls))
         return materials
 
-    letters = max((len(derivation.response.text) for derivation in derivations), default=0)
-    return GroupUserCalls(calls, to_material, letters)
+    responses = (derivation.response for derivation in derivations)
+    return GroupUserCalls(calls, to_material, _longest_text(responses))
+
+
+def _longest_text(responses: Iterable[Response]) -> int:
+    return max((len(response.text) for response in responses), default=0)
 
 
 def _derivation_calls(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.roles import Deriver, Evaluator
@@ -136,15 +136,10 @@ class GraphContext(Displayed):
         return context
 
     def for_batch(
-        self,
-        count: int,
-        gateways: "Gateways",
-        sink: CallSink | None = None,
-        listener: Listener | None = None,
+        self, count: int, gateways: "Gateways", sink: CallSink | None = None
     ) -> "BatchContext":
-        """Return the contexts of a batch of groups or tasks, each with clients of its own."""
-        context = self if listener is None else replace(self, listener=listener)
-        return BatchContext([context.with_models(gateways, sink) for _ in range(count)])
+        """Return the contexts of a batch of tasks, each with clients of its own."""
+        return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
 
     @property
     def judge_client(self) -> "JudgeClient | None":
@@ -169,6 +164,6 @@ class GraphContext(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """The contexts of a batch of groups or tasks: equal but for their clients, each with its deadline and calls."""
+    """The contexts of a batch of tasks: equal but for their clients, each with its deadline and calls."""
 
-    groups: Sequence[GraphContext]
+    tasks: Sequence[GraphContext]

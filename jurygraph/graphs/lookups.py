@@ -174,6 +174,7 @@ class Toolbox:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
         limits = CallLimits(f"tool {tool.name}", tool.timeout, self.context.threads)
         calls = UserCalls(lambda _: run(), [()], limits)
-        ((thread_call, _),) = fresh_context(self.context.config.langsmith).run(calls.start)
-        (answer,) = calls.read([await thread_call])
+        fresh_context(self.context.config.langsmith).run(calls.start)
+        await asyncio.gather(*calls.tasks, return_exceptions=True)
+        (answer,) = calls.read()
         return answer

@@ -55,7 +55,7 @@ async def plan_tasks(
 
     Parts that a task lacks are those of the config's `task_defaults`.
     """
-    defaults = context.groups[0].config.task_defaults
+    defaults = context.tasks[0].config.task_defaults
     start = [_begin(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=context)
     plans: list[Plan | Exception] = []
@@ -265,7 +265,7 @@ _STEPS = (
 
 def _name_next(steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]) -> str:
     """Return the name of the first of the steps that is due for any task, else the end."""
-    contexts = runtime.context.groups
+    contexts = runtime.context.tasks
     return next((step.name for step in steps if step.indices_due(state, contexts)), END)
 
 
@@ -278,7 +278,7 @@ def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
     """Return a node that takes a step with all tasks at once, and goes to the next of the `later` ones that is due."""
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
-        contexts = runtime.context.groups
+        contexts = runtime.context.tasks
         tasks = list(state["tasks"])
         due = step.indices_due(state, contexts)
         taking = [step.try_to_take(tasks[index], contexts[index]) for index in due]

@@ -2,7 +2,7 @@
 
 A run of the graph has many groups, and takes turns as long as there are any. `plan` is the first turn, and makes the
 plan of a group that came without one. `route` waits until groups are new or have all answers of their wave, and finds
-their next work; the branches start the calls of that and await none, but calls of inline code alone start in `route`;
+their next work; the branches start the calls of that and await none, but calls of code alone start in `route`;
 `decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
 CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
 reply. What is known of the groups lies in the context, `ActiveGroups`; the state, which each step copies, only names
@@ -28,7 +28,7 @@ from jurygraph.graphs.calls import (
     deriver_calls,
     evaluator_calls,
 )
-from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
 from jurygraph.graphs.routing import (
     WaveWork,
@@ -43,17 +43,16 @@ from jurygraph.schema import (
 )
 
 ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
-GroupUserCallsMaker = Callable[[ActiveGroup, WaveWork], GroupUserCalls | None]
-BRANCHES: tuple[str, ...] = get_args(Branch)
+BRANCHES = ("derive", *get_args(Branch))
 
 
-async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[GroupOutcome]:
-    """Return the traces of each group, in the order in which its responses were submitted, or its error."""
+async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
+    """Return the traces of a group, in the order in which its responses were submitted, or its error."""
     active_groups = ActiveGroups()
-    outcomes = active_groups.add(groups, context)
+    outcome = active_groups.add(group, context)
     active_groups.close()
     await run_machine(active_groups)
-    return [outcome.result() for outcome in outcomes]
+    return outcome.result()
 
 
 async def run_machine(groups: ActiveGroups) -> None:
@@ -103,32 +102,32 @@ async def _take_turn(groups: ActiveGroups, turn: int) -> Command[str]:
         else:
             complete.append(entry.number)
     branches = sorted({branch for entry_work in work.values() for branch in entry_work.branches})
-    are_inline = all(_asks_inline_code(groups[number], work[number]) for number in work)
-    if work and not complete and are_inline:
-        return _start_inline_calls(branches, groups, work, turn)
+    is_code = all(_asks_code(groups[number], work[number]) for number in work)
+    if work and not complete and is_code:
+        return await _start_code(branches, groups, work, turn)
     nodes = [*branches, *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
     update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
 
 
-def _start_inline_calls(
+async def _start_code(
     branches: Sequence[str], groups: ActiveGroups, work: Mapping[int, WaveWork], turn: int
 ) -> Command[str]:
-    """Start calls of inline code, which has answered then: a step for its branch would be a tenth of one `ascore`."""
+    """Start calls of code: a step of LangGraph for its branch would be a tenth of the CPU of one `ascore`."""
     for branch in branches:
         _start_calls(branch, groups, work)
     groups.begin_step(1)
-    command = groups.go_on(ScoreState(turn=turn + 1))
+    command = await groups.go_on(ScoreState(turn=turn + 1))
     return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
 
 
-def _asks_inline_code(entry: ActiveGroup, work: WaveWork) -> bool:
-    """Return whether all evaluators of the work run in the event loop, and no deriver has any."""
+def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
+    """Return whether no evaluator of the work asks a model, and no deriver has any work."""
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
-    return not work.derivations and all(
-        evaluators[due.question.evaluator].runs_inline for due in judgements
+    return not work.derivations and not any(
+        evaluators[due.question.evaluator].uses_model for due in judgements
     )
 
 
@@ -141,57 +140,42 @@ async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
     if not answered:
         return
     context = answered[0].context
-    answers = [
-        {branch: calls.take_answers() for branch, calls in entry.started.items()}
-        for entry in answered
-    ]
 
     def read_all() -> None:
         redactor = context.redactor
-        for entry, entry_answers in zip(answered, answers, strict=True):
-            entry.add_findings(entry_answers, redactor)
+        for entry in answered:
+            entry.add_findings(redactor)
 
-    letters = (calls.calls.letters for entry in answered for calls in entry.started.values())
+    letters = (calls.letters for entry in answered for calls in entry.started.values())
     isolated = partial(fresh_context(context.config.langsmith).run, read_all)
     await search_off_loop(isolated, max(letters))
-
-
-def _make_deriver_calls(entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
-    survey = entry.group.plan.survey
-    return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
-
-
-def _evaluator_calls_maker(branch: str) -> GroupUserCallsMaker:
-    def make_calls(entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
-        judgements = work.judgements.get(branch)
-        if not judgements:
-            return None
-        entry.report_questions(judgements)
-        survey = entry.group.plan.survey
-        return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
-
-    return make_calls
-
-
-_CALLS_MAKERS: Mapping[str, GroupUserCallsMaker] = {
-    "derive": _make_deriver_calls,
-    **{branch: _evaluator_calls_maker(branch) for branch in BRANCHES},
-}
 
 
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        calls = _CALLS_MAKERS[branch](groups[number], group_work)
+        calls = _make_calls(branch, groups[number], group_work)
         if calls is not None:
             groups[number].start(branch, calls)
+
+
+def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
+    """Return the calls of a branch for a group, None without any."""
+    survey = entry.group.plan.survey
+    if branch == "derive":
+        return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
+    judgements = work.judgements.get(branch)
+    if not judgements:
+        return None
+    entry.report_questions(judgements)
+    return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
 
 
 def _branch_node(branch: str) -> ScoreNode:
     async def node(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
         groups = runtime.context
         _start_calls(branch, groups, state["work"])
-        return groups.go_on(state)
+        return await groups.go_on(state)
 
     return node
 
@@ -222,7 +206,7 @@ async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[
     for entry in complete:
         if entry.error is not None:
             groups.let_out(entry, entry.error)
-    return groups.go_on(state)
+    return await groups.go_on(state)
 
 
 def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
@@ -235,11 +219,11 @@ def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
 def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=ActiveGroups)
-    turns = ("derive", *BRANCHES, "decide", END)
+    turns = (*BRANCHES, "decide", END)
     graph.add_node("plan", _plan, destinations=turns)
     graph.add_node("route", _route, destinations=turns)
     graph.add_edge(START, "plan")
-    for branch in _CALLS_MAKERS:
+    for branch in BRANCHES:
         node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
     graph.add_node("decide", _decide, destinations=("route", END))

@@ -7,7 +7,7 @@ LangSmith unless the config enables that. (A thread that user code starts has a 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ def call_method(component: Configurable, method: Callable[..., T], *arguments: A
         return method(*arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UserCalls:
     """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
     a deriver for one response.
@@ -44,30 +44,38 @@ class UserCalls:
     runs_inline: bool = False
     is_batched: bool = False
     is_reported: bool = False
+    _started: list[CallResult] = field(default_factory=list, init=False)
+    """The answer of each call, or its asyncio task and true. Those in a thread are one task, with all their answers."""
 
     @property
     def _starts_in_loop(self) -> bool:
         return self.runs_inline or inspect.iscoroutinefunction(self.function)
 
-    def start(self) -> list[CallResult]:
-        """Start the calls in the current context; return the answer of each, or its asyncio task and true.
+    def start(self) -> None:
+        """Start the calls in the current context.
 
-        Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
-        so does `CallLimits.excess` for a call that runs past its limit.
+        An exception takes the place of its answer, and so does `CallLimits.excess` for a call that runs past its limit.
         """
         if not self._starts_in_loop:
-            return [(asyncio.create_task(self._call_in_thread()), True)]
-        if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
-            return [(refusal, False)] * len(self.inputs)
-        return self._create_tasks([self._start_call(call_input) for call_input in self.inputs])
+            self._started = [(asyncio.create_task(self._call_in_thread()), True)]
+        elif (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
+            self._started = [(refusal, False)] * len(self.inputs)
+        else:
+            started = [self._start_call(call_input) for call_input in self.inputs]
+            self._started = self._create_tasks(started)
 
-    def read(self, results: Sequence[Any]) -> Sequence[Any]:
-        """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
+    @property
+    def tasks(self) -> "list[asyncio.Task[Any]]":
+        return [result for result, is_task in self._started if is_task]
+
+    def read(self) -> Sequence[Any]:
+        """Return all answers, once the tasks are done; raise an error of the thread itself."""
+        answers = _take_all(self._started)
         if not self._starts_in_loop:
-            (results,) = results
-            if isinstance(results, BaseException):
-                raise results
-        return _split_batch(results[0], len(self.inputs[0])) if self.is_batched else results
+            (answers,) = answers
+            if isinstance(answers, BaseException):
+                raise answers
+        return _split_batch(answers[0], len(self.inputs[0])) if self.is_batched else answers
 
     async def _call_in_thread(self) -> list[Any]:
         started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
@@ -128,15 +136,16 @@ def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
         answer.close()
 
 
-def take_all(created: Sequence[CallResult]) -> list[Any]:
+def _take_all(created: Sequence[CallResult]) -> list[Any]:
     return [result_or_error(result.result) if is_task else result for result, is_task in created]
 
 
 async def _await_all(created: Sequence[CallResult]) -> list[Any]:
     """Return what was created with the result, or the exception, of each asyncio task in its place."""
     tasks = [result for result, is_task in created if is_task]
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return take_all(created)
+    if tasks:
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return _take_all(created)
 
 
 def _split_batch(answers: Any, count: int) -> list[Any]:

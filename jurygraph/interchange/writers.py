@@ -4,8 +4,8 @@ A format is a module next to this one, and an entry here; the formats that are r
 direction loads the other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from math import nan
@@ -16,7 +16,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_jsonl, write_bundle
 from jurygraph.interchange.votes import export_votes
-from jurygraph.runs.export_table import TableName
+from jurygraph.runs.export_table import ExportTable, TableName
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.table_reader import TableOptions, read_table
@@ -29,30 +29,18 @@ ExportContent = Iterable[bytes] | Callable[[Path], None]
 class Exporter:
     """One form of a format: how its files end, which options it takes, and what it writes.
 
-    `library` is one that it needs, and `needs_file` says that it cannot go to standard output.
+    What it reads is opened in the stack, until it is written. `library` is one that it needs, and `needs_file` says
+    that it cannot go to standard output.
     """
 
     suffix: str
-    open: Callable[[Run, TableOptions], AbstractContextManager[ExportContent]]
+    read: Callable[[Run, TableOptions, ExitStack], ExportContent]
     takes: frozenset[str] = frozenset()
     needs_file: bool = False
     library: Literal["pyarrow", "openpyxl"] | None = None
 
 
-@contextmanager
-def _open_csv(name: TableName, run: Run, options: TableOptions) -> Iterator[ExportContent]:
-    with closing(read_table(run, name, options)) as table:
-        yield table_to_csv(table)
-
-
-@contextmanager
-def _open_parquet(name: TableName, run: Run, options: TableOptions) -> Iterator[ExportContent]:
-    with closing(read_table(run, name, options)) as table:
-        yield partial(write_parquet, table)
-
-
-@contextmanager
-def _open_workbook(run: Run, options: TableOptions) -> Iterator[ExportContent]:
+def _read_workbook(run: Run, options: TableOptions, opened: ExitStack) -> ExportContent:
     from jurygraph.interchange.workbook import MAX_ROWS, read_agents, read_losses, write_workbook
 
     responses = run.ledger.count_records("trace")
@@ -61,8 +49,12 @@ def _open_workbook(run: Run, options: TableOptions) -> Iterator[ExportContent]:
         raise InputError(f"{problem}; use --to parquet")
     losses = read_losses(run, options.report)
     agents = read_agents(run)
-    with closing(read_table(run, options=replace(options, report=lambda count: None))) as table:
-        yield partial(write_workbook, losses, agents, table)
+    silent = replace(options, report=lambda count: None)
+    return partial(write_workbook, losses, agents, _open_table(run, "rewards", silent, opened))
+
+
+def _open_table(run: Run, name: TableName, options: TableOptions, opened: ExitStack) -> ExportTable:
+    return opened.enter_context(closing(read_table(run, name, options)))
 
 
 def read_advantages(run: Run) -> dict[str, float | None]:
@@ -82,13 +74,19 @@ _OF_VERDICTS = frozenset({"texts"})
 
 
 def _csv(name: TableName, takes: frozenset[str]) -> Exporter:
-    return Exporter(suffix=".csv", open=partial(_open_csv, name), takes=takes)
+    return Exporter(
+        suffix=".csv",
+        read=lambda run, options, opened: table_to_csv(_open_table(run, name, options, opened)),
+        takes=takes,
+    )
 
 
 def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
     return Exporter(
         suffix=".parquet",
-        open=partial(_open_parquet, name),
+        read=lambda run, options, opened: partial(
+            write_parquet, _open_table(run, name, options, opened)
+        ),
         takes=takes,
         needs_file=True,
         library="pyarrow",
@@ -96,24 +94,24 @@ def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
 
 
 EXPORTERS: Mapping[str, Sequence[Exporter]] = {
-    "jsonl": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_jsonl(run)))],
+    "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_jsonl(run))],
     "csv": [_csv("rewards", _OF_RESPONSES)],
     "parquet": [_parquet("rewards", _OF_RESPONSES)],
     "xlsx": [
         Exporter(
             suffix=".xlsx",
-            open=_open_workbook,
+            read=_read_workbook,
             takes=_OF_RESPONSES,
             needs_file=True,
             library="openpyxl",
         )
     ],
     "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
-    "ratings": [Exporter(suffix=".jsonl", open=lambda run, _: nullcontext(export_votes(run)))],
+    "ratings": [Exporter(suffix=".jsonl", read=lambda run, *_: export_votes(run))],
     "audit-bundle": [
         Exporter(
             suffix=".zip",
-            open=lambda run, _: nullcontext(partial(write_bundle, run)),
+            read=lambda run, *_: partial(write_bundle, run),
             needs_file=True,
         )
     ],

@@ -8,26 +8,22 @@ and only what failed by infrastructure is requested once more.
 import asyncio
 import os
 import threading
-from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.groups import Group, GroupOutcome, settled_outcome
-from jurygraph.graphs.routing import ReusedResults
+from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
-from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run
-from jurygraph.runs.run import WAS_ERASED, ScoredResponse, is_reusable, response_changes
+from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
+from jurygraph.runs.run import WAS_ERASED, ScoredResponse, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
-from jurygraph.schema.verdict import VerdictKey
+from jurygraph.sources.files import close_on_error
 
 _KEPT_PLANS = 1024
 """Number of plans of stored tasks that are kept for the next group of their task."""
@@ -40,13 +36,15 @@ class GroupName(NamedTuple):
     phase: str | None
     step: int
 
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        assert group.step is not None, "a begun group has a step"
+        return cls(group.task.id, group.phase, group.step)
 
-class BegunGroup(NamedTuple):
-    """A group that is about to be scored, under its name; `is_again` if that is stored, with failed results."""
-
-    name: GroupName
-    group: Group
-    is_again: bool = False
+    @classmethod
+    def read(cls, record: Record) -> Self:
+        body = record.content
+        return cls(record.key, body.get("phase"), body["step"])
 
 
 class OpenEndedRecorder:
@@ -71,13 +69,14 @@ class OpenEndedRecorder:
         self._guard = threading.Lock()
         self._is_released = False
         self._is_closed = False
-        self._stored_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
-        self._begun_steps: dict[tuple[str, str | None], set[int]] = defaultdict(set)
+        self._stored = set(map(GroupName.read, self._run.ledger.records("group")))
+        """The groups that are durable."""
+        self._last_steps: dict[tuple[str, str | None], int] = {}
+        """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
+        for name in self._stored:
+            self._note_step(name)
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
-        for record in self._run.ledger.records("group"):
-            name = _name_of(record)
-            self._stored_steps[name.task, name.phase].add(name.step)
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
@@ -88,25 +87,44 @@ class OpenEndedRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.calls
 
-    def begin(self, groups: Sequence[Group]) -> list[BegunGroup | GroupOutcome]:
-        """Return each group under its name, its stored traces, or the error because of which it cannot begin."""
-        return [result_or_error(partial(self._begin, group)) for group in groups]
+    def _note_step(self, name: GroupName) -> None:
+        key = name.task, name.phase
+        self._last_steps[key] = max(name.step, self._last_steps.get(key, 0))
 
-    def finish_each(
-        self,
-        begun: Sequence[BegunGroup | GroupOutcome],
-        outcomes: "Sequence[asyncio.Future[GroupOutcome]]",
-    ) -> "list[asyncio.Future[GroupOutcome]]":
-        """Return the outcomes of all groups; that of a begun one, which is in `outcomes`, comes once it is durable."""
-        remaining = iter(outcomes)
-        return [
-            asyncio.ensure_future(self._finish(item, next(remaining)))
-            if isinstance(item, BegunGroup)
-            else settled_outcome(item)
-            for item in begun
-        ]
+    def begin(self, group: Group) -> Group | list[Trace]:
+        """Return a group under its name, with its plan and what is reused; its stored traces, if nothing is missing.
 
-    async def _finish(self, begun: BegunGroup, outcome: Awaitable[GroupOutcome]) -> GroupOutcome:
+        A group that is returned is to be given to `finish` or `end`. Raises `InputError` if it cannot be recorded.
+        """
+        if self._is_released:
+            ended = "was closed; record into another folder"
+            released = "was released; begin to record into it again"
+            raise InputError(f"{self.folder}: {ended if self._is_closed else released}")
+        task = self._defaults.complete(group.task)
+        plan = self._find_plan(task, group.plan)
+        phase = self.phase if group.phase is None else group.phase
+        with self._guard:
+            step = group.step
+            if step is None:
+                step = self._last_steps.get((task.id, phase), 0) + 1
+            begun = group.at(step, phase, self._rank, task, plan)
+            names_in_work = sorted(_names(begun) & self._in_work)
+            if names_in_work:
+                problem = f"{quote(names_in_work[0])} is being scored already"
+                raise InputError(f"{problem}; await that, or leave the step out")
+            self._in_work |= _names(begun)
+            name = GroupName.of(begun)
+            self._note_step(name)
+        with close_on_error(partial(self.end, begun)):
+            if name not in self._stored:
+                self._refuse_stored_ids(group)
+                return begun
+            repeated = self._repeat(begun)
+        if not isinstance(repeated, Group):
+            self.end(begun)
+        return repeated
+
+    async def finish(self, begun: Group, outcome: Awaitable[GroupOutcome]) -> GroupOutcome:
         """Return the outcome of a group when its traces are durable, or the error that prevents that."""
         try:
             traces = await outcome
@@ -116,53 +134,12 @@ class OpenEndedRecorder:
         except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
             return error
         finally:
-            self.end([begun])
+            self.end(begun)
 
-    def _begin(self, group: Group) -> BegunGroup | list[Trace]:
-        """Return a group with its name, its plan and what is reused; or its stored traces, if nothing is missing."""
-        if self._is_released:
-            ended = "was closed; record into another folder"
-            released = "was released; begin to record into it again"
-            raise InputError(f"{self.folder}: {ended if self._is_closed else released}")
-        task = self._defaults.complete(group.task)
-        plan = self._find_plan(task, group.plan)
-        phase = self.phase if group.phase is None else group.phase
-        key = task.id, phase
+    def end(self, begun: Group) -> None:
+        """Free the names of a group that is no longer scored."""
         with self._guard:
-            stored = self._stored_steps[key]
-            step = group.step
-            if step is None:
-                step = max((*stored, *self._begun_steps[key]), default=0) + 1
-            named = group.at(step, phase, self._rank, task, plan)
-            names = {named.name, *(response.id for response in named.responses)}
-            names_in_work = sorted(names & self._in_work)
-            if names_in_work:
-                problem = f"{quote(names_in_work[0])} is being scored already"
-                raise InputError(f"{problem}; await that, or leave the step out")
-            self._begun_steps[key].add(step)
-            self._in_work |= names
-        begun = BegunGroup(GroupName(*key, step), named)
-        opened: BegunGroup | list[Trace] | None = None
-        try:
-            if step in stored:
-                opened = self._repeat(begun)
-            else:
-                self._refuse_stored_ids(group)
-                opened = begun
-        finally:
-            if not isinstance(opened, BegunGroup):
-                self.end([begun])
-        return opened
-
-    def end(self, begun: Iterable[BegunGroup | GroupOutcome]) -> None:
-        """Free the names of groups that are no longer scored."""
-        with self._guard:
-            for item in begun:
-                if isinstance(item, BegunGroup):
-                    name = item.name
-                    self._begun_steps[name.task, name.phase].discard(name.step)
-                    response_ids = {response.id for response in item.group.responses}
-                    self._in_work -= {item.group.name, *response_ids}
+            self._in_work -= _names(begun)
 
     def _find_plan(self, task: Task, plan: Plan | None) -> Plan | None:
         """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
@@ -186,49 +163,45 @@ class OpenEndedRecorder:
                 hint = "leave its id out: it comes from the group and the position then"
                 raise InputError(f"{problem}, in another group; {hint}")
 
-    def _repeat(self, begun: BegunGroup) -> BegunGroup | list[Trace]:
+    def _repeat(self, group: Group) -> Group | list[Trace]:
         """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
-        record = self._find_record(begun.name)
+        records = self._run.ledger.find_all("group", group.task.id)
+        name = GroupName.of(group)
+        record = next(record for record in reversed(records) if GroupName.read(record) == name)
         scored = {item.trace.response_id: item for item in self._run.group(record)}
-        _refuse_other_responses(begun.group, scored.values())
-        traces = [scored[response.id].trace for response in begun.group.responses]
-        results = chain.from_iterable(map(_results, traces))
-        if not any(map(_is_transient, results)):
-            plan = begun.group.plan
-            return [trace.model_copy(update={"plan": plan}) for trace in traces]
-        again = replace(begun.group, reused_results=_reusable_results(traces))
-        return BegunGroup(begun.name, again, is_again=True)
+        _refuse_other_responses(group, scored.values())
+        traces = [scored[response.id].trace for response in group.responses]
+        if any(map(_has_transient_failure, traces)):
+            return replace(group, reused_results=reusable_results(traces))
+        return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
 
-    def _find_record(self, name: GroupName) -> Record:
-        records = self._run.ledger.find_all("group", name.task)
-        return next(record for record in reversed(records) if _name_of(record) == name)
-
-    async def _store(self, begun: BegunGroup, traces: Sequence[Trace]) -> None:
+    async def _store(self, group: Group, traces: Sequence[Trace]) -> None:
         """Append a group after the plan of its task; both are durable when this returns."""
         durable = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
-            self._recorder.append(list(self._drafts(begun, traces)), durable)
+            self._recorder.append(list(self._drafts(group, traces)), durable)
         await durable
         with self._guard:
-            self._tasks.add(begun.name.task)
-            self._stored_steps[begun.name.task, begun.name.phase].add(begun.name.step)
+            self._tasks.add(group.task.id)
+            self._stored.add(GroupName.of(group))
 
-    def _drafts(self, begun: BegunGroup, traces: Sequence[Trace]) -> Iterator[RecordDraft]:
+    def _drafts(self, group: Group, traces: Sequence[Trace]) -> Iterator[RecordDraft]:
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
-        task = begun.group.task
+        task = group.task
         if task.id not in self._tasks and task.id not in self._appended_plans:
             yield from self._run.plan_drafts(task, plan)
             self._appended_plans[task.id] = plan.digest
         if self._appended_plans.get(task.id, plan.digest) != plan.digest:
             problem = f"task {quote(task.id)} is another one, or planned otherwise, than in a group scored meanwhile"
             raise InputError(f"{problem}; give it an id of its own, or score it again")
-        naming: dict[str, Any] = {"step": begun.name.step}
-        if begun.name.phase is not None:
-            naming["phase"] = begun.name.phase
-        if begun.is_again:
+        name = GroupName.of(group)
+        naming: dict[str, Any] = {"step": name.step}
+        if name.phase is not None:
+            naming["phase"] = name.phase
+        if name in self._stored:
             naming["again"] = True
-        yield from self._run.group_drafts(plan, traces, begun.group.responses, naming)
+        yield from self._run.group_drafts(plan, traces, group.responses, naming)
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
@@ -246,32 +219,14 @@ class OpenEndedRecorder:
             self._recorder.close()
 
 
-def _name_of(record: Record) -> GroupName:
-    body = record.content
-    return GroupName(record.key, body.get("phase"), body["step"])
+def _names(group: Group) -> set[str]:
+    """Return the name of a group and the ids of its responses."""
+    return {group.name, *(response.id for response in group.responses)}
 
 
-def _results(trace: Trace) -> Iterator[Any]:
-    yield from trace.verdicts
-    yield from trace.material
-
-
-def _is_transient(result: Any) -> bool:
-    return result.failure is not None and result.failure.is_transient
-
-
-def _reusable_results(traces: Sequence[Trace]) -> ReusedResults:
-    """Return the results of a group that are not requested again: those that infrastructure did not prevent."""
-    verdicts: dict[VerdictKey, RecordedVerdict] = {}
-    material: dict[tuple[str, str], Material] = {}
-    for trace in traces:
-        for verdict in trace.verdicts:
-            if is_reusable(verdict):
-                verdicts[verdict.key] = verdict
-        for item in trace.material:
-            if item.status == "ok":
-                material[item.name, item.response] = item
-    return ReusedResults(verdicts, material).with_calls_of(traces)
+def _has_transient_failure(trace: Trace) -> bool:
+    results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
+    return any(result.failure is not None and result.failure.is_transient for result in results)
 
 
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:

@@ -6,20 +6,22 @@ server are callers of the same one. What it appends is durable once the future t
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import InputError
+from jurygraph.graphs.routing import ReusedResults
 from jurygraph.models.gateway import Gateways
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, is_reusable
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
-from jurygraph.runs.store.ledger import Ledger, RecordDraft, Waiting, Writer
+from jurygraph.runs.store.ledger import Committed, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
-from jurygraph.schema import Config
+from jurygraph.schema import Config, Material, RecordedVerdict, Trace
+from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
 
 
@@ -78,9 +80,9 @@ class RunRecorder:
         self._writer = Writer(run.ledger)
         self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
 
-    def append(self, drafts: Sequence[RecordDraft], *waiting: Waiting) -> None:
-        """Append records, all or none; they are durable once `waiting` is settled. Raises what stopped the writing."""
-        self._writer.append(drafts, *waiting)
+    def append(self, drafts: Sequence[RecordDraft], committed: Committed | None = None) -> None:
+        """Append records, all or none; they are durable once `committed` is. Raises what stopped the writing."""
+        self._writer.append(drafts, committed)
 
     def flush(self) -> None:
         """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""
@@ -119,3 +121,21 @@ def _why_not_resumed(run: Run, header: Header) -> str | None:
         return "contains a run that was closed, so nothing more can be recorded into it"
     found = list(differences(run.header, header))
     return f"was started with other settings: {'; '.join(found)}" if found else None
+
+
+def reusable_results(
+    traces: Sequence[Trace],
+    keeps_verdict: Callable[[RecordedVerdict], bool] = lambda verdict: True,
+    keeps_material: Callable[[Material], bool] = lambda item: True,
+) -> ReusedResults:
+    """Return the results of traces that are kept and not requested again, with the calls behind them."""
+    verdicts: dict[VerdictKey, RecordedVerdict] = {}
+    material: dict[tuple[str, str], Material] = {}
+    for trace in traces:
+        for verdict in trace.verdicts:
+            if is_reusable(verdict) and keeps_verdict(verdict):
+                verdicts[verdict.key] = verdict
+        for item in trace.material:
+            if item.status == "ok" and keeps_material(item):
+                material[item.name, item.response] = item
+    return ReusedResults(verdicts, material).with_calls_of(traces)

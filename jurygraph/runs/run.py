@@ -3,6 +3,7 @@
 import json
 import os
 from array import array
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
@@ -162,9 +163,11 @@ class Run(Displayed):
                     problem = f"has other settings than {runs[0].folder}: {found}"
                     raise InputError(f"{run.folder}: {problem}; read it by itself")
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
-            repeated = ledger.find_repeated("trace")
-            if repeated is not None:
-                raise InputError(f"{folder}: two of its runs have a response {quote(repeated)}")
+            counts = Counter(ledger.keys("trace"))
+            repeated = [name for name, number in counts.items() if number > 1]
+            if repeated:
+                name = quote(min(repeated))
+                raise InputError(f"{folder}: two of its runs have a response {name}")
             opening.pop_all()  # closed with the ledger that joins them
         header = first.without_shard().model_copy(update=relocate(first, members[0], folder))
         return cls(folder, ledger, header)

@@ -5,7 +5,7 @@ rubrics are stored together with the plans: all of them or none. Until these are
 separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -49,17 +49,26 @@ class CallStore:
         """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
-        for ledger, keys in zip(self._ledgers, self._keys, strict=True):
-            last = self.last_record if ledger is self._ledgers[0] else None
-            record = ledger.find("call", key, last) if hash(key) in keys else None
-            if record is None:
-                continue
-            reply_text = ledger.texts_of(record).get(1)
-            if reply_text is not None:
-                reply = Reply.model_validate_json(reply_text)
-                call = Call.model_validate(record.content["call"])
-                return AnsweredCall(reply, call)
+        ledgers = [
+            ledger
+            for ledger, keys in zip(self._ledgers, self._keys, strict=True)
+            if hash(key) in keys
+        ]
+        for content, texts in self._stored(ledgers, "call", key):
+            if 1 in texts:
+                reply = Reply.model_validate_json(texts[1])
+                return AnsweredCall(reply, Call.model_validate(content["call"]))
         return None
+
+    def _stored(
+        self, ledgers: Iterable[Ledger], kind: str, key: str
+    ) -> Iterator[tuple[Body, dict[int, bytes]]]:
+        """Yield the content and the texts of the record of each ledger that has it."""
+        for ledger in ledgers:
+            last = self.last_record if ledger is self._ledgers[0] else None
+            record = ledger.find(kind, key, last)
+            if record is not None:
+                yield record.content, ledger.texts_of(record)
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
@@ -74,12 +83,9 @@ class CallStore:
 
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
-        for ledger in self._ledgers:
-            last = self.last_record if ledger is self._ledgers[0] else None
-            record = ledger.find("lookup", key, last)
-            texts = {} if record is None else ledger.texts_of(record)
-            if record is not None and len(texts) == _LOOKUP_TEXTS:
-                lookup = Lookup.model_validate(record.content["lookup"])
+        for content, texts in self._stored(self._ledgers, "lookup", key):
+            if len(texts) == _LOOKUP_TEXTS:
+                lookup = Lookup.model_validate(content["lookup"])
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 

@@ -58,13 +58,14 @@ class GroupScorer:
 
     async def _score_batch(self, batch: Sequence[_WaitingGroup]) -> None:
         try:
-            results = self._jury.ascore_each([waiting.group for waiting in batch])
-            async with aclosing(results) as outcomes:
-                async for number, outcome in outcomes:
-                    if isinstance(outcome, Exception):
-                        batch[number].traces.set_exception(outcome)
-                    else:
-                        batch[number].traces.set_result(outcome)
+            scoring = self._jury.ascore_as_finished([waiting.group for waiting in batch])
+            async with aclosing(scoring) as results:
+                async for finished in results:
+                    for number, _, outcome in finished:
+                        if isinstance(outcome, list):
+                            batch[number].traces.set_result(outcome)
+                        else:
+                            batch[number].traces.set_exception(outcome)
         except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
             self._fail(batch, error)
         finally:

@@ -193,10 +193,11 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
 
     async def cancel_at_once() -> None:
         limits = CallLimits("x", None, CallThreads())
-        started = calls.UserCalls(answer, [()], limits).start()
-        for task, _ in started:
+        started = calls.UserCalls(answer, [()], limits)
+        started.start()
+        for task in started.tasks:
             task.cancel()
-        await asyncio.gather(*(task for task, _ in started), return_exceptions=True)
+        await asyncio.gather(*started.tasks, return_exceptions=True)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -42,6 +42,10 @@ class Inline(jg.Evaluator):
         return 1.0
 
 
+class InThread(Inline):
+    runs_inline = False
+
+
 @pytest.fixture(params=[1, len(WAVES)], ids=["one wave", "three waves"])
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[jg.Jury]:
     """A jury whose waves are each gated on the one before."""
@@ -72,7 +76,7 @@ def test_a_group_is_out_while_the_reply_about_another_is_open(made: jg.Jury) -> 
         names: list[str] = []
         async with aclosing(made.ascore_as_finished(groups(HELD, "x", "y"))) as results:
             async for finished in results:
-                names += [group.task.id for group, _ in finished]
+                names += [group.task.id for _, group, _ in finished]
                 if len(names) == 2:
                     Judge.released.set()
         return names
@@ -88,7 +92,7 @@ def test_groups_come_in_while_a_reply_is_open_and_room_is_left(
     async def scene() -> list[str]:
         names: list[str] = []
         async for finished in made.ascore_as_finished(groups(HELD, *"x" * 30)):
-            names += [group.task.id for group, _ in finished]
+            names += [group.task.id for _, group, _ in finished]
             if len(names) == 30:
                 Judge.released.set()
         return names
@@ -130,10 +134,11 @@ def test_of_groups_of_several_callers_none_waits_for_another_or_has_its_error(
     async def scene() -> list[tuple[int, str]]:
         outcomes: list[tuple[int, str]] = []
         empty = jg.Group(jg.Task(id="empty", query="?"), [])
-        async with aclosing(made.ascore_each([empty, *groups(HELD, "x")])) as results:
-            async for number, outcome in results:
-                failed = isinstance(outcome, InputError)
-                outcomes.append((number, "failed" if failed else outcome[0].task_id))
+        async with aclosing(made.ascore_as_finished([empty, *groups(HELD, "x")])) as results:
+            async for finished in results:
+                for number, _, outcome in finished:
+                    failed = not isinstance(outcome, list)
+                    outcomes.append((number, "failed" if failed else outcome[0].task_id))
                 if len(outcomes) == 2:
                     Judge.released.set()
         return outcomes
@@ -151,9 +156,10 @@ def test_another_run_of_the_graph_goes_on_after_many_turns(
     assert [trace.digest for (trace,) in made.score_many(given)] == expected
 
 
-def test_what_is_not_due_takes_no_step() -> None:
-    """A step of LangGraph costs as much as scoring a response by code."""
-    with jury(f"{HERE}:Inline") as opened:
+@pytest.mark.parametrize("evaluator", ["Inline", "InThread"])
+def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
+    """A step of LangGraph costs as much as scoring a response by code, and none is taken to wait for a thread."""
+    with jury(f"{HERE}:{evaluator}") as opened:
         (group,) = groups("x")
         planning = TaskPlanning(
             task=group.task, profiles_line=None, digest=group.task.content_digest
@@ -166,7 +172,7 @@ def test_what_is_not_due_takes_no_step() -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             active_groups = ActiveGroups()
-            active_groups.add([to_planned_group(group, opened.prepare(group.task))], context)
+            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
@@ -191,7 +197,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             active_groups = ActiveGroups()
-            active_groups.add_unplanned(group, opened.context)
+            active_groups.add(group, opened.context)
             active_groups.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=active_groups, stream_mode="updates"

@@ -13,9 +13,9 @@ import pytest
 import jurygraph as jg
 from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
-from jurygraph.graphs.context import BatchContext
-from jurygraph.graphs.groups import to_planned_group
-from jurygraph.graphs.score_graph import score_groups
+from jurygraph.graphs.active_groups import ActiveGroups
+from jurygraph.graphs.groups import GroupOutcome, to_planned_group
+from jurygraph.graphs.score_graph import run_machine
 
 TASK = jg.Task(id="t", query="q")
 RESPONSES = [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
@@ -128,7 +128,15 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
     with jg.Jury(evaluators=["planted.half"], components=components, reward={"it": 1.0}) as jury:
         plan, context = jury.prepare(TASK), jury.context
     groups = [to_planned_group(jg.Group(TASK, RESPONSES[:size]), plan) for size in (1, 2, 1)]
-    first, second, third = asyncio.run(score_groups(groups, BatchContext([context] * 3)))
+
+    async def score() -> list[GroupOutcome]:
+        active_groups = ActiveGroups()
+        outcomes = [active_groups.add(group, context) for group in groups]
+        active_groups.close()
+        await run_machine(active_groups)
+        return [outcome.result() for outcome in outcomes]
+
+    first, second, third = asyncio.run(score())
     assert [[trace.response_id for trace in traces] for traces in (first, third)] == [["a"], ["a"]]  # type: ignore[union-attr]
     assert re.match(
         r"combiner 'planted\.Own' failed: ValueError: too many values to unpack", str(second)

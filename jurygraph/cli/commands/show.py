@@ -283,7 +283,7 @@ def export(
                     advantages=read_advantages(stored_run) if advantages else None,
                     report=report or (lambda count: None),
                 )
-                content = opened.enter_context(exporter.open(stored_run, options))
+                content = exporter.read(stored_run, options, opened)
             _write(output, content)
 
 

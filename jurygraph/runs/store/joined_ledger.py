@@ -6,8 +6,7 @@ each ledger keeps its own links, and is verified by itself.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -97,32 +96,14 @@ class JoinedLedger(Ledger):
         keys = chain.from_iterable(ledger.keys(kind) for ledger in self._ledgers)
         return iter(dict.fromkeys(keys)) if kind in _SHARED_KINDS else keys
 
-    def find_repeated(self, kind: str) -> str | None:
-        """Return a key of a kind that two ledgers have, if there is one."""
-        earlier_keys: set[str] = set()
-        for ledger in self._ledgers:
-            keys = set(ledger.keys(kind))
-            if not earlier_keys.isdisjoint(keys):
-                return min(earlier_keys & keys)
-            earlier_keys |= keys
-        return None
-
     def count_records(self, kind: str) -> int:
         if kind in _SHARED_KINDS:
             return len(set(self.keys(kind)))
         return sum(ledger.count_records(kind) for ledger in self._ledgers)
 
-    def texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, dict[int, bytes]]:
-        by_start: dict[int, dict[int, Sequence[str]]] = defaultdict(dict)
-        for seq, expected in commitments.items():
-            start, _ = self._find_part(seq)
-            by_start[start][seq - start] = expected
-        contents: dict[int, dict[int, bytes]] = {}
-        for start, part_commitments in by_start.items():
-            _, ledger = self._find_part(start + 1)
-            for seq, texts in ledger.texts(part_commitments).items():
-                contents[seq + start] = texts
-        return contents
+    def _is_erased(self, seq: int, index: int) -> bool:
+        start, ledger = self._find_part(seq)
+        return ledger._is_erased(seq - start, index)
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         for start, ledger, before, final in self._parts(first - 1, last):

@@ -11,12 +11,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
+from queue import Queue
 from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError, TraceMismatch
@@ -475,10 +475,7 @@ class Ledger:
                 problem = None
                 text = stored.get(number)
                 if text is None:
-                    erasures = self._rows(
-                        "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
-                    )
-                    is_erased = any(number in json.loads(body)["ids"] for (body,) in erasures)
+                    is_erased = self._is_erased(seq, index)
                     problem = None if is_erased else "is missing without an erasure"
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
@@ -488,6 +485,12 @@ class Ledger:
                     label = record_label(self.record_at(seq))
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
         return found
+
+    def _is_erased(self, seq: int, index: int) -> bool:
+        """Return whether a text of a record, of this index, was erased."""
+        number = seq * MAX_TEXTS + index
+        query = "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
+        return any(number in json.loads(body)["ids"] for (body,) in self._rows(query))
 
     def texts_of(self, record: Record) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""
@@ -657,28 +660,25 @@ def _size(path: Path) -> int:
 
 _MAX_WAIT = 0.005
 """Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
-_MAX_WAITING = 4096
-"""Number of records that wait for a commit before whoever appends more waits for it, too."""
+_MAX_WAITING = 1024
+"""Number of batches of records that wait for a commit before whoever appends another waits for it, too."""
 
 
-Waiting = asyncio.Future[None] | Future[None]
-"""A future of an event loop, or of a thread, that waits for a commit."""
+Committed = asyncio.Future[None]
+"""A future of an event loop, which is settled by a commit."""
 
 
-def _settle(waiting: Iterable[Waiting], error: BaseException | None) -> None:
+def _settle(futures: Iterable[Committed], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Waiting]] = defaultdict(list)
-    for future in waiting:
-        if isinstance(future, asyncio.Future):
-            by_loop[future.get_loop()].append(future)
-        else:
-            _settle_each([future], error)
-    for loop, futures in by_loop.items():
+    by_loop: dict[asyncio.AbstractEventLoop, list[Committed]] = defaultdict(list)
+    for future in futures:
+        by_loop[future.get_loop()].append(future)
+    for loop, own_futures in by_loop.items():
         with suppress(RuntimeError):  # a closed loop has no one who waits
-            loop.call_soon_threadsafe(_settle_each, futures, error)
+            loop.call_soon_threadsafe(_settle_each, own_futures, error)
 
 
-def _settle_each(futures: Iterable[Waiting], error: BaseException | None) -> None:
+def _settle_each(futures: Iterable[Committed], error: BaseException | None) -> None:
     for future in futures:
         if future.done():  # whoever waited was cancelled
             continue
@@ -699,14 +699,13 @@ class Writer:
     def __init__(self, ledger: Ledger) -> None:
         ledger.prepare_for_writing()
         self._ledger = ledger
-        self._guard = threading.Lock()
-        self._drafts: list[RecordDraft] = []
-        self._waiting: list[Waiting] = []
+        self._batches: Queue[tuple[Sequence[RecordDraft], Committed | None] | None] = Queue(
+            _MAX_WAITING
+        )
+        """Records, each with what their commit settles; None after the last ones."""
         self._error: BaseException | None = None
-        self._is_closed = False
-        # Two events, because an append must not wake the thread while it waits for more records.
-        self._has_work = threading.Event()
-        self._is_urgent = threading.Event()
+        self._is_closed = threading.Event()
+        self._guard = threading.Lock()  # so that no batch follows the last ones
         self._thread = threading.Thread(
             target=self._write_until_closed, name="jurygraph-ledger", daemon=True
         )
@@ -714,59 +713,47 @@ class Writer:
 
     async def append_durably(self, drafts: Sequence[RecordDraft]) -> None:
         """Append a batch as `append` does, and wait until it is durable."""
-        durable = asyncio.get_running_loop().create_future()
-        self.append(drafts, durable)
-        await durable
+        committed = asyncio.get_running_loop().create_future()
+        self.append(drafts, committed)
+        await committed
 
-    def append(self, drafts: Sequence[RecordDraft], *waiting: "Waiting") -> None:
-        """Append a batch with the next commit, which settles `waiting`. Raises the error that stopped the writing."""
-        crowded: Future[None] | None = None
+    def append(self, drafts: Sequence[RecordDraft], committed: Committed | None = None) -> None:
+        """Append a batch with the next commit, which settles the future. Raises the error that stopped the writing."""
         with self._guard:
             if self._error is not None:
                 raise self._error
-            if self._is_closed:  # its thread has ended, and would leave whoever waits for it alone
+            if self._is_closed.is_set():
                 raise InputError(f"{self._ledger.path.parent}: this run was released meanwhile")
-            self._drafts += drafts
-            self._waiting += waiting
-            if len(self._drafts) > _MAX_WAITING:
-                crowded = Future()
-                self._waiting.append(crowded)
-        self._has_work.set()
-        if crowded is not None:
-            self._is_urgent.set()
-            crowded.result()
+            self._batches.put((drafts, committed))
 
     def close(self) -> None:
         """Write what is left and stop the thread. Raises the error that stopped the writing."""
-        self._is_closed = True
-        self._is_urgent.set()
-        self._has_work.set()
+        with self._guard:
+            if not self._is_closed.is_set():
+                self._is_closed.set()
+                self._batches.put(None)
         self._thread.join()
         if self._error is not None:
             raise self._error
 
     def _write_until_closed(self) -> None:
-        while self._drafts or self._waiting or not self._is_closed:
-            self._has_work.wait()
-            self._is_urgent.wait(_MAX_WAIT)
-            with self._guard:
-                drafts = self._drafts
-                waiting = self._waiting
-                self._drafts = []
-                self._waiting = []
-                if not self._is_closed:
-                    self._has_work.clear()
-                    self._is_urgent.clear()
-            _settle(waiting, self._write(drafts))
+        is_open = True
+        while is_open:
+            batches = [self._batches.get()]
+            self._is_closed.wait(_MAX_WAIT)  # no append wakes this thread meanwhile
+            while not self._batches.empty():
+                batches.append(self._batches.get())
+            is_open = None not in batches
+            written = [batch for batch in batches if batch is not None]
+            self._write(list(chain.from_iterable(drafts for drafts, _ in written)))
+            _settle([future for _, future in written if future is not None], self._error)
 
-    def _write(self, drafts: Sequence[RecordDraft]) -> BaseException | None:
-        """Append the records and commit them; return the error that stopped the writing, now or before."""
+    def _write(self, drafts: Sequence[RecordDraft]) -> None:
+        """Append the records and commit them, unless an error has stopped the writing."""
         try:
             if drafts and self._error is None:
                 self._ledger.append(*drafts)
                 self._ledger.commit()
         except BaseException as error:  # noqa: BLE001 - it is raised to those who wait, and by the next append
-            with self._guard:
-                self._error = error
+            self._error = error
             self._ledger.rollback()
-        return self._error

@@ -1,6 +1,6 @@
 """Branch from another run: verdicts and material are reused where digests show that no input has changed."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
-from jurygraph.runs.recorder import models_of
-from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
+from jurygraph.runs.recorder import models_of, reusable_results
+from jurygraph.runs.run import Run, ScoredResponse, response_changes
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -20,10 +20,8 @@ from jurygraph.schema import (
     Response,
     Survey,
     Task,
-    Trace,
     digest_of,
 )
-from jurygraph.schema.verdict import VerdictKey
 
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges", "escalate"})
 """Scheduling fields of a question: if, by whom, how often, in which pairs it is judged. No verdict depends on them."""
@@ -44,12 +42,10 @@ class ReusedRun:
     A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
     verdict with a transient failure is requested again, one whose finding has no quotation is read again from the
     stored reply if `safety.evidence` has changed, and conditions (`when`) are evaluated again. Answers of a model
-    are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused and
-    the newly requested verdicts of the scored groups.
+    are reused only to a jury that uses the same model in the same way.
     """
 
     def __init__(self, run: Run, jury: Jury) -> None:
-        self.reused = self.requested = 0
         self.run = run
         self._asking_model = {
             name for name, evaluator in jury.evaluators.items() if evaluator.uses_model
@@ -83,30 +79,26 @@ class ReusedRun:
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
         changed = response_changes(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        verdicts: dict[VerdictKey, RecordedVerdict] = {}
-        material: dict[tuple[str, str], Material] = {}
         read_again = self._evaluators_to_read_again(scored)
-        for item in scored:
-            for verdict in item.trace.verdicts:
-                question = verdict.question
-                if (
-                    is_reusable(verdict)
-                    and changed.isdisjoint((verdict.about, *verdict.responses))
-                    and not self._is_requested_again(verdict.evaluator, verdict.judge)
-                    and verdict.evaluator not in read_again
-                    and old_digests.questions[question] == new_digests.questions.get(question)
-                ):
-                    verdicts[verdict.key] = verdict
-            for result in item.trace.material:
-                name = result.name
-                if (
-                    result.status == "ok"
-                    and result.response not in changed
-                    and not self._is_requested_again(derivers.get(name))
-                    and old_digests.material[name] == new_digests.material.get(name)
-                ):
-                    material[name, result.response] = result
-        return ReusedResults(verdicts, material).with_calls_of(item.trace for item in scored)
+
+        def keeps_verdict(verdict: RecordedVerdict) -> bool:
+            question = verdict.question
+            return (
+                changed.isdisjoint((verdict.about, *verdict.responses))
+                and not self._is_requested_again(verdict.evaluator, verdict.judge)
+                and verdict.evaluator not in read_again
+                and old_digests.questions[question] == new_digests.questions.get(question)
+            )
+
+        def keeps_material(item: Material) -> bool:
+            name = item.name
+            return (
+                item.response not in changed
+                and not self._is_requested_again(derivers.get(name))
+                and old_digests.material[name] == new_digests.material.get(name)
+            )
+
+        return reusable_results([item.trace for item in scored], keeps_verdict, keeps_material)
 
     def _evaluators_to_read_again(self, scored: Iterable[ScoredResponse]) -> set[str]:
         """Return the evaluators whose replies on a group are read again, because quotations now count otherwise.
@@ -118,16 +110,6 @@ class ReusedRun:
             return set()
         verdicts = chain.from_iterable(item.trace.verdicts for item in scored)
         return {verdict.evaluator for verdict in verdicts if verdict.unsupported is not None}
-
-    def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
-        """Count the verdicts of a scored group; `offered` are those that could be reused."""
-        for trace in traces:
-            for verdict in trace.verdicts:
-                has_failed = verdict.status == "failed" and bool(verdict.responses)
-                if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
-                    is_reused = verdict.key in offered
-                    self.reused += is_reused
-                    self.requested += not is_reused
 
 
 class InputDigests(NamedTuple):

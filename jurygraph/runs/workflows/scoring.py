@@ -47,9 +47,13 @@ class JobScorer:
             scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls)
             async with aclosing(scoring) as batches:
                 async for finished in batches:
-                    for group, traces in finished:
-                        self._store_group(recorder, group, traces)
-                        report(len(traces))
+                    for _, group, outcome in finished:
+                        if isinstance(outcome, list):
+                            self._store_group(recorder, group, outcome)
+                            report(len(outcome))
+                    for _, _, outcome in finished:
+                        if isinstance(outcome, BaseException):
+                            raise outcome
             self.switch.raise_if_cut_short()
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
@@ -75,8 +79,6 @@ class JobScorer:
         recorder.append(drafts)
         _, *trace_drafts = drafts  # the first is the group's own
         self.totals.add_group(run, group, traces, trace_drafts)
-        if self.job.branch is not None:
-            self.job.branch.count(traces, group.reused_results.verdicts)
 
     def _advise(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""

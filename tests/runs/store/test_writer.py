@@ -77,34 +77,26 @@ async def test_batches_of_some_milliseconds_share_a_commit(
 
 
 @in_loop
-async def test_more_records_than_may_wait_are_written_at_once(tmp_path: Path) -> None:
-    writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
-    commit = asyncio.create_task(writer.append_durably(make_batch(1)))
-    await asyncio.sleep(0)
-    many = writer_module._MAX_WAITING + 1  # too many alone: the first may be written by now
-    writer.append(make_batch(2, size=many))
-    assert open_ledger(tmp_path).count == 2 + many
-    await commit
-    await writer.append_durably(make_batch(3))
-    writer.close()
-    assert open_ledger(tmp_path).count == 4 + many
-
-
-@in_loop
-async def test_after_a_commit_that_was_waited_for_the_next_one_is_made(
+async def test_who_appends_more_than_may_wait_waits_for_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger.create(tmp_path / "run.sqlite")
-    begun, commit = threading.Event(), ledger.commit
-    monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), commit()))
+    begun, goes_on, commit = threading.Event(), threading.Event(), ledger.commit
+    monkeypatch.setattr(writer_module, "_MAX_WAITING", 1)
+    monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))
     writer = Writer(ledger)
     first = asyncio.create_task(writer.append_durably(make_batch(1)))
     await asyncio.to_thread(begun.wait)
-    writer.append(make_batch(2, size=writer_module._MAX_WAITING + 1))
-    await asyncio.gather(first, writer.append_durably(make_batch(3)))
+    writer.append(make_batch(2))
+    crowded = asyncio.create_task(asyncio.to_thread(writer.append, make_batch(3)))
+    await asyncio.wait({crowded}, timeout=0.05)
+    assert not crowded.done()
     (thread,) = [one for one in threading.enumerate() if one.name == "jurygraph-ledger"]
     assert thread.daemon, "a run that is not closed does not keep the process from ending"
+    goes_on.set()
+    await asyncio.gather(first, crowded)
     writer.close()
+    assert open_ledger(tmp_path).count == 6
 
 
 @in_loop
@@ -119,7 +111,7 @@ async def test_an_error_stops_the_writing_and_is_raised(tmp_path: Path) -> None:
         writer.append(make_batch(2))
     with pytest.raises(InputError, match="disk is full"):
         await writer.append_durably(make_batch(3))
-    assert not writer._waiting, "nobody is left waiting for a commit that never comes"
+    assert writer._batches.empty(), "nobody is left waiting for a commit that never comes"
     with pytest.raises(InputError, match="disk is full"):
         writer.close()
     ledger.close()
