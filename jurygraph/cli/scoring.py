@@ -197,6 +197,9 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
             )
             with StoredWork(job) as stored:
                 yield OpenedJob(job, stored, RunTotals(jury, stored.run))
+        if branch is not None and not options.dry_run:
+            reused = f"{branch.reused} reused from {options.branch}"
+            print_message(f"verdicts: {reused}, {branch.requested} requested")
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":

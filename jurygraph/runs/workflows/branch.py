@@ -1,6 +1,6 @@
 """Branch from another run: verdicts and material are reused where digests show that no input has changed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of, reusable_results
-from jurygraph.runs.run import Run, ScoredResponse, response_changes
+from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -20,8 +20,10 @@ from jurygraph.schema import (
     Response,
     Survey,
     Task,
+    Trace,
     digest_of,
 )
+from jurygraph.schema.verdict import VerdictKey
 
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs", "judges", "escalate"})
 """Scheduling fields of a question: if, by whom, how often, in which pairs it is judged. No verdict depends on them."""
@@ -42,10 +44,12 @@ class ReusedRun:
     A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
     verdict with a transient failure is requested again, one whose finding has no quotation is read again from the
     stored reply if `safety.evidence` has changed, and conditions (`when`) are evaluated again. Answers of a model
-    are reused only to a jury that uses the same model in the same way.
+    are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused and
+    the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, run: Run, jury: Jury) -> None:
+        self.reused = self.requested = 0
         self.run = run
         self._asking_model = {
             name for name, evaluator in jury.evaluators.items() if evaluator.uses_model
@@ -110,6 +114,16 @@ class ReusedRun:
             return set()
         verdicts = chain.from_iterable(item.trace.verdicts for item in scored)
         return {verdict.evaluator for verdict in verdicts if verdict.unsupported is not None}
+
+    def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
+        """Count the verdicts of a scored group; `offered` are those that could be reused."""
+        for trace in traces:
+            for verdict in trace.verdicts:
+                has_failed = verdict.status == "failed" and bool(verdict.responses)
+                if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
+                    is_reused = verdict.key in offered
+                    self.reused += is_reused
+                    self.requested += not is_reused
 
 
 class InputDigests(NamedTuple):

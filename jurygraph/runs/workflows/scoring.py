@@ -79,6 +79,8 @@ class JobScorer:
         recorder.append(drafts)
         _, *trace_drafts = drafts  # the first is the group's own
         self.totals.add_group(run, group, traces, trace_drafts)
+        if self.job.branch is not None:
+            self.job.branch.count(traces, group.reused_results.verdicts)
 
     def _advise(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
