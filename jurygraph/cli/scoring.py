@@ -164,6 +164,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
+        from jurygraph.schema.conversation import UNJUDGED_CALLS
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
@@ -187,6 +188,10 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 task_count, _ = source.file_extent()
                 graphs = f"{source.graphs} of {task_count} tasks take their graph"
                 print_message(f"{graphs} from {options.edges_from}")
+            if source.unjudged_calls:
+                task_count, _ = source.file_extent()
+                calls = f"calls of tools in {source.unjudged_calls} of {task_count} tasks"
+                print_message(f"{calls} stand before the last message of a user: {UNJUDGED_CALLS}")
             job = TaskFileJob(
                 folder=options.run,
                 jury=jury,

@@ -5,11 +5,19 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
-from jurygraph.schema.conversation import ChatMessage, split_conversation
+from jurygraph.schema.conversation import (
+    UNJUDGED_CALLS,
+    ChatMessage,
+    has_calls,
+    split_conversation,
+)
 from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.task import ToolDefinitions, Transcript
 
 NO_QUERY = "conversations without a message before the answer are left out"
+CALLS_BEFORE = (
+    f"conversations with calls before the last message of a user, so that {UNJUDGED_CALLS}"
+)
 
 
 class Chat(TaskRow):
@@ -38,11 +46,14 @@ class Chat(TaskRow):
         name = self.id or f"chat-{digest_of(dumped)[:12]}"
         query: tuple[ChatMessage, ...] = self.messages
         responses: list[dict[str, Any]] = []
+        notes = []
         if self.messages[-1].role != "user":
             try:
                 query, answer = split_conversation(self.messages)
             except ValueError:
                 return None, [Note(NO_QUERY, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
+            if has_calls(query):
+                notes.append(Note(CALLS_BEFORE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
-        return {**task, "tools": self.tools}, []
+        return {**task, "tools": self.tools}, notes

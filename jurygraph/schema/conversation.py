@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.messages import describe_value
+from jurygraph.messages import describe_value, quote
 from jurygraph.schema.frozen_model import FrozenModel, canonical_json
 
 RENDERING = 1
@@ -25,6 +25,12 @@ MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
 TurnKind = Literal["text", "reasoning", "call", "result", "part"]
 Sees = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
+ResponseStart = int | Literal["first-reply"] | None
+"""Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
+UNJUDGED_CALLS = (
+    "they are not judged; score the chats with --response-from first-reply to judge them"
+)
+"""What becomes of calls before the last message of a user, and the remedy."""
 
 
 def is_none(value: object) -> bool:
@@ -281,13 +287,21 @@ class Exchange(NamedTuple):
     response: tuple[ChatMessage, ...]
 
 
-def split_conversation(messages: Sequence[ChatMessage], start: int | None = None) -> Exchange:
-    """Return the messages before the response and those of it, which begins at index `start`.
+def split_conversation(messages: tuple[ChatMessage, ...], start: ResponseStart = None) -> Exchange:
+    """Return the messages before the response and those of it, which begins at `start`.
 
-    By default it begins after the last message of a user. Raises ValueError where one of the parts is empty.
+    By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
+    the response has the result of a call that stands before it.
     """
     number = len(messages)
-    if start is None:
+    if start == "first-reply":
+        roles = [message.role for message in messages]
+        if "assistant" not in roles:
+            raise ValueError(
+                "has no reply to judge: no message is an assistant's; leave the chat out"
+            )
+        start = roles.index("assistant")
+    elif start is None:
         users = [index for index, message in enumerate(messages) if message.role == "user"]
         start = users[-1] + 1 if users else 0
         if start == number:
@@ -298,7 +312,35 @@ def split_conversation(messages: Sequence[ChatMessage], start: int | None = None
         side = "before" if start <= 0 else "after"
         problem = f"no message is {side} the start of the response, message {start} of {number}"
         raise ValueError(f"{problem}; say where it starts with --response-from")
-    return Exchange(tuple(messages[:start]), tuple(messages[start:]))
+    require_calls_before_results(messages, start)
+    return Exchange(messages[:start], messages[start:])
+
+
+def has_calls(query: str | Sequence[ChatMessage]) -> bool:
+    """Return whether what comes before a response has calls of tools."""
+    return any(not isinstance(part, str) and part.tool_calls for part in query)
+
+
+def require_calls_before_results(
+    messages: tuple[ChatMessage, ...], start: int = 0
+) -> tuple[ChatMessage, ...]:
+    """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
+    callers: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        callers.update((call.id, index) for call in message.tool_calls)
+        name = message.tool_call_id
+        if index < start or message.role != "tool" or name is None:
+            continue
+        caller = callers.get(name)
+        # A response from later on is a part of a conversation, whose messages a sentence counts.
+        field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
+        if caller is None:
+            remedy = "put the call in, or leave the result out"
+            raise ValueError(f"{field} {quote(name)}, which no message before it calls; {remedy}")
+        if caller < start:
+            problem = f"{field} {quote(name)}, a call of message {caller}, before the response"
+            raise ValueError(f"{problem}; begin the response there with --response-from {caller}")
+    return messages
 
 
 def is_one_reply(messages: Sequence[ChatMessage]) -> bool:

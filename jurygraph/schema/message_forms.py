@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jurygraph.messages import describe_value, quote
+from jurygraph.messages import describe_value
 from jurygraph.schema.conversation import ChatMessage
 
 Fields = dict[str, Any]
@@ -38,19 +38,6 @@ def read_messages(value: Any) -> Any:
     for index, item in enumerate(value):
         read += _read_message(item, index)
     return tuple(read)  # a list is no tuple where types are strict
-
-
-def require_calls_before_results(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
-    """Return the messages. Raises ValueError for a result of a tool that no message before it called."""
-    called: set[str] = set()
-    for index, message in enumerate(messages):
-        called.update(call.id for call in message.tool_calls)
-        name = message.tool_call_id
-        if message.role == "tool" and name is not None and name not in called:
-            problem = f"names {quote(name)}, which no message before it calls"
-            remedy = "put the call in, or leave the result out"
-            raise ValueError(f"`[{index}].tool_call_id` {problem}; {remedy}")
-    return messages
 
 
 def _read_message(item: Any, index: int) -> list[Any]:

@@ -31,6 +31,7 @@ from jurygraph.schema.conversation import (
     render,
     render_view,
     render_with_headers,
+    require_calls_before_results,
 )
 from jurygraph.schema.frozen_model import (
     Count,
@@ -43,7 +44,7 @@ from jurygraph.schema.frozen_model import (
     require_unique,
     suggest_name,
 )
-from jurygraph.schema.message_forms import read_messages, require_calls_before_results
+from jurygraph.schema.message_forms import read_messages
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 EdgeKind = Literal["weak", "strong", "activation"]

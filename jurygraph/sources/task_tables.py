@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
 from pydantic_core import from_json
@@ -32,7 +32,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import Exchange, is_none, split_conversation
+from jurygraph.schema.conversation import Exchange, ResponseStart, is_none, split_conversation
 from jurygraph.schema.frozen_model import Count, Id, require_unique
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
@@ -370,8 +370,9 @@ class TableColumns(FrozenModel):
 
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
-    the last message of a user, or begins with the message of index `response_from`. A row need not have the `tools` of
-    its task. `workspace` is the column of the folders or archives with a response's files.
+    the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
+    (`first-reply`). A row need not have the `tools` of its task. `workspace` is the column of the folders or archives
+    with a response's files.
     """
 
     prompt: Id | None = None
@@ -383,7 +384,7 @@ class TableColumns(FrozenModel):
     agent: Id | None = None
     messages: Id | None = Field(default=None, exclude_if=is_none)
     context: Id | None = Field(default=None, exclude_if=is_none)
-    response_from: Count | None = Field(default=None, exclude_if=is_none)
+    response_from: Count | Literal["first-reply"] | None = Field(default=None, exclude_if=is_none)
     tools: Id | None = Field(default=None, exclude_if=is_none)
     workspace: Id | None = Field(default=None, exclude_if=is_none)
 
@@ -685,7 +686,7 @@ def _header_location(path: Path, position: str) -> str:
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
-def _read_exchange(location: str, column: str, value: Any, start: int | None) -> Exchange:
+def _read_exchange(location: str, column: str, value: Any, start: ResponseStart) -> Exchange:
     """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
     if isinstance(value, str):
         try:

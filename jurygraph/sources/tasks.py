@@ -14,6 +14,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
+from jurygraph.schema.conversation import has_calls
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
@@ -163,8 +164,10 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
-    `columns` are those of a table, whose digest is that of the tasks. `graphs` is the number of tasks with a line in
-    the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left out.
+    `columns` are those of a table, whose digest is that of the tasks; `unjudged_calls` is the number of its tasks with
+    calls of tools before the last message of a user, where by default no response begins. `graphs` is the number of
+    tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
+    out.
     """
 
     def __init__(
@@ -204,6 +207,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
+            self.unjudged_calls = 0
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate()
             self._all = list(self._index.values())
@@ -250,6 +254,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 earlier = self._response_lines[response.id]
                 yield _repeated_id("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
+        if self.columns is not None and self.columns.response_from is None:
+            self.unjudged_calls += has_calls(task.query)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
         outside = check_table_files(task.facts, self._folder)

@@ -140,6 +140,38 @@ def test_a_chat_may_have_an_agent_and_a_number_as_its_id(folder: Path, run: Comm
     assert [line.split()[:2] for line in shown[2:]] == [["7/answer", "ann"], ["12/answer", "ann"]]
 
 
+def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judges_them(
+    folder: Path, run: Command
+) -> None:
+    call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "Salt!"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "there"},
+        {"role": "assistant", "content": "There."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "You are welcome."},
+    ]
+    chats = [chat, [{"role": "system", "content": "Help."}, *chat], [chat[0], chat[3]]]
+    (folder / "chats.jsonl").write_text("\n".join(json.dumps({"messages": it}) for it in chats))
+    remedy = "score the chats with --response-from first-reply to judge them"
+    said = f"calls of tools in 2 of 3 tasks stand before the last message of a user: they are not judged; {remedy}\n"
+    for options in (("--dry-run",), ("--out", "run")):
+        assert said in run("score", "chats.jsonl", *options).err
+    assert remedy in run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").err
+    whole = run("score", "chats.jsonl", "--response-from", "first-reply", "--out", "whole")
+    assert (whole.code, remedy in whole.err) == (0, False)
+    for start, problem in (
+        ("first", "--response-from: is 'first'; write the index of a message, or first-reply\n"),
+        (
+            "2",
+            "message 2 answers '1', a call of message 1, before the response; begin the response",
+        ),
+    ):
+        refused = run("score", "chats.jsonl", "--response-from", start, "--out", "other")
+        assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
 def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) -> None:
     chat = [{"role": "user", "content": "Salt!"}]
     (folder / "chats.jsonl").write_text(json.dumps({"id": "salt", "messages": chat}) + "\n")

@@ -219,7 +219,10 @@ def test_arguments_that_are_no_object_are_kept_as_they_are(written: str) -> None
 def test_a_chat_is_split_after_the_last_user() -> None:
     chat = respond([{"role": "user", "content": "Weather?"}, *TRIP]).messages or ()
     assert [len(part) for part in split_conversation(chat)] == [1, 3]
-    assert [len(part) for part in split_conversation(chat, 2)] == [2, 2]
+    assert [len(part) for part in split_conversation(chat, 3)] == [3, 1]
+    assert [len(part) for part in split_conversation(chat, "first-reply")] == [1, 3]
+    with pytest.raises(ValueError, match=r"a call of message 1, .* there with --response-from 1$"):
+        split_conversation(chat, 2)
     for start, messages in ((None, chat[:1]), (0, chat), (4, chat), (None, chat[1:])):
         with pytest.raises(ValueError, match="--response-from"):
             split_conversation(messages, start)
