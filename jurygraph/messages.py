@@ -320,14 +320,28 @@ def _describe_missing(
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
-    fields = [owner.model_fields.items() for owner in _owners(error, path, model)]
+    owners = _owners(error, path, model)
+    fields = [owner.model_fields.items() for owner in owners]
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
     meant = find_meant(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
+    sections = _sections_with(str(path[-1]), owners)
+    if len(sections) == 1:
+        return Problem(path, "unknown", f"write it below `{sections[0]}`")
     return Problem(path, "unknown", did_you_mean(str(path[-1]), names) or listed)
+
+
+def _sections_with(name: str, owners: Iterable[type[BaseModel]]) -> list[str]:
+    """Return the fields whose own fields include one of this name."""
+    return [
+        section
+        for owner in owners
+        for section in owner.model_fields
+        if any(name in inner.model_fields for inner in _models_at(owner, (section,)))
+    ]
 
 
 def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:

@@ -210,8 +210,20 @@ def choose_columns(tasks: str, /, **names: str | list[str] | None) -> "TableColu
         named["messages"] = "messages"  # a file of chats needs no option for them
     columns = validate(TableColumns, named) if named else None
     if isinstance(columns, Problem):
+        if tasks != "-":
+            _refuse_empty_file(tasks)
         raise InputError(f"{_COLUMN_OPTIONS[str(columns.path[0])]}: {columns}")
     return columns
+
+
+def _refuse_empty_file(path: str) -> None:
+    """Raise `InputError` for a file that is not there, or has nothing: it says more than that a column is missing."""
+    from jurygraph.sources.files import refuse_unreadable
+
+    with refuse_unreadable(path):
+        size = Path(path).stat().st_size
+    if size == 0:
+        raise InputError(f"{path}: has no rows; name a file with one at least")
 
 
 def columns_words(columns: "TableColumns | None") -> list[str]:

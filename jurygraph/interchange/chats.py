@@ -8,6 +8,7 @@ from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import (
     UNJUDGED_CALLS,
     ChatMessage,
+    MessageContent,
     has_calls,
     split_conversation,
 )
@@ -29,6 +30,8 @@ class Chat(TaskRow):
     id: RowKey | None = None
     agent: Id | None = None
     messages: Transcript
+    system: MessageContent = None
+    """Anthropic's form has the first message beside the others."""
     tools: ToolDefinitions | None = None
 
     @model_validator(mode="after")
@@ -42,14 +45,17 @@ class Chat(TaskRow):
 
         A conversation without an id gets one of the digest of its messages.
         """
-        dumped = [message.model_dump(mode="json") for message in self.messages]
+        messages = self.messages
+        if self.system and messages[0].role != "system":
+            messages = (ChatMessage(role="system", content=self.system), *messages)
+        dumped = [message.model_dump(mode="json") for message in messages]
         name = self.id or f"chat-{digest_of(dumped)[:12]}"
-        query: tuple[ChatMessage, ...] = self.messages
+        query: tuple[ChatMessage, ...] = messages
         responses: list[dict[str, Any]] = []
         notes = []
-        if self.messages[-1].role != "user":
+        if messages[-1].role != "user":
             try:
-                query, answer = split_conversation(self.messages)
+                query, answer = split_conversation(messages)
             except ValueError:
                 return None, [Note(NO_QUERY, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})

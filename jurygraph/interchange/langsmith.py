@@ -19,9 +19,6 @@ NESTED_RUNS = "runs inside another run are left out, since it has their messages
 UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
 UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
 
-_KINDS = ("human", "ai", "system", "tool", "function")
-"""LangChain's names of messages, which `read_messages` reads as roles."""
-
 
 class ExportedRow(ImportedRow):
     """A run, which has a `run_type`, or an example of a dataset."""
@@ -121,7 +118,7 @@ def _read_side(location: Location, field: str, side: Mapping[str, Any] | None) -
     if len(path) == 1:
         return ()
     items = [value] if isinstance(value, Mapping) else value
-    return location.messages([_plain(item) for item in items], *path)
+    return location.messages(items, *path)
 
 
 def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
@@ -149,24 +146,6 @@ def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
             return None
         value = value[step]
     return value
-
-
-def _plain(item: Any) -> Any:
-    """Return a message of LangChain's, or a constructor of one, with its role."""
-    if not isinstance(item, Mapping):
-        return item
-    fields = dict(item)
-    kind = str(fields.get("type"))
-    if kind == "constructor" and isinstance(fields.get("kwargs"), Mapping):
-        path = fields.get("id")
-        kind = str(path[-1]) if isinstance(path, list) and path else kind
-        fields = dict(fields["kwargs"])
-    elif isinstance(fields.get("data"), Mapping):
-        fields = dict(fields["data"])
-    kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
-    if "role" not in fields and kind in _KINDS:
-        fields["role"] = kind
-    return fields
 
 
 def _unread(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:

@@ -19,6 +19,8 @@ Fields = dict[str, Any]
 
 _KNOWN = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool"}
+_LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
+"""What LangChain's messages have as `type`, instead of a role."""
 _REASONING = ("reasoning", "reasoning_content", "thinking")
 """Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
 _LIKE_A_FIELD = 0.85
@@ -31,7 +33,7 @@ def read_messages(value: Any) -> Any:
     Fields of no meaning here, such as `id` or `annotations`, are left out. Raises ValueError that names a field.
     """
     if isinstance(value, Mapping) and "messages" in value:
-        value = value["messages"]
+        value = _messages_of(value)
     if not isinstance(value, list | tuple):
         return value
     read: list[Any] = []
@@ -40,12 +42,30 @@ def read_messages(value: Any) -> Any:
     return tuple(read)  # a list is no tuple where types are strict
 
 
+def _messages_of(conversation: Mapping[str, Any]) -> Any:
+    """Return the messages, after the `system` that Anthropic's form has beside them, unless they begin with one."""
+    messages = conversation["messages"]
+    system = conversation.get("system")
+    if not system or not isinstance(system, str | list | tuple):
+        return messages
+    if not isinstance(messages, list | tuple) or _has_system_message(messages):
+        return messages
+    return [{"role": "system", "content": system}, *messages]
+
+
+def _has_system_message(messages: Sequence[Any]) -> bool:
+    first = messages[0] if messages else {}
+    return isinstance(first, Mapping) and first.get("role") in ("system", "developer")
+
+
 def _read_message(item: Any, index: int) -> list[Any]:
     """Return one message; several if it has results of tools among its parts, as Anthropic's have."""
     if isinstance(item, ChatMessage):
         return [item]
     if isinstance(item, BaseModel):
         item = _from_model(item)
+    if isinstance(item, Mapping) and "role" not in item:
+        item = _from_langchain_fields(item)
     if not isinstance(item, Mapping):
         raise ValueError(
             f"`[{index}]` is {describe_value(item)}; write an object with `role` and `content`"
@@ -84,6 +104,29 @@ def _from_model(item: BaseModel) -> Any:
     for call in getattr(item, "invalid_tool_calls", ()):
         calls.append({field: call[field] or "" for field in ("id", "name", "args")})
     return {**item.additional_kwargs, **fields, "tool_calls": calls, "function_call": None}
+
+
+def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored message of LangChain's with its role: flat, with `data`, or a constructor; others unchanged."""
+    kind = str(item.get("type"))
+    fields = item
+    if kind == "constructor" and isinstance(item.get("kwargs"), Mapping):
+        path = item.get("id")
+        kind = str(path[-1]) if isinstance(path, list) and path else kind
+        fields = item["kwargs"]
+    elif isinstance(item.get("data"), Mapping):
+        fields = item["data"]
+    kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
+    if "role" in fields or kind not in _LANGCHAIN_TYPES:
+        return fields
+    invalid_calls = fields.get("invalid_tool_calls")
+    if isinstance(invalid_calls, list) and invalid_calls:
+        calls = [*(fields.get("tool_calls") or ()), *invalid_calls]
+        fields = {**fields, "tool_calls": calls}
+    extra_fields = fields.get("additional_kwargs")
+    if isinstance(extra_fields, Mapping):
+        fields = {**extra_fields, **fields}
+    return {**fields, "role": kind}
 
 
 def _refuse_slips(fields: Fields, index: int) -> None:

@@ -32,7 +32,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import Exchange, ResponseStart, is_none, split_conversation
+from jurygraph.schema.conversation import Exchange, is_none, split_conversation
 from jurygraph.schema.frozen_model import Count, Id, require_unique
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
@@ -371,7 +371,8 @@ class TableColumns(FrozenModel):
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
-    (`first-reply`). A row need not have the `tools` of its task. `workspace` is the column of the folders or archives
+    (`first-reply`). A row need not have the `tools` of its task, nor a `system` message beside the others, as
+    Anthropic's form has it. `workspace` is the column of the folders or archives
     with a response's files.
     """
 
@@ -386,6 +387,7 @@ class TableColumns(FrozenModel):
     context: Id | None = Field(default=None, exclude_if=is_none)
     response_from: Count | Literal["first-reply"] | None = Field(default=None, exclude_if=is_none)
     tools: Id | None = Field(default=None, exclude_if=is_none)
+    system: Id | None = Field(default=None, exclude_if=is_none)
     workspace: Id | None = Field(default=None, exclude_if=is_none)
 
     @model_validator(mode="after")
@@ -422,7 +424,7 @@ class TableColumns(FrozenModel):
     def by_role(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
-            names = None if role in ("response_from", "tools") else getattr(self, role)
+            names = None if role in ("response_from", "tools", "system") else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
@@ -446,25 +448,20 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
 
 
-CHAT_ROLES = ("id", "agent", "tools")
+CHAT_ROLES = ("id", "agent", "tools", "system")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
 _CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
 def columns_of_chats(path: str | Path) -> TableColumns | None:
-    """Return the columns of a file whose lines are `{"messages": […]}`, by its first line; None for other files.
+    """Return the columns of a file of `{"messages": […]}`, lines or a JSON array, by the first; None for other files.
 
     Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
     """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
-    with closing(TextFile(path)) as file:
-        line = next(file.lines(), None)
-    try:
-        first = {} if line is None else from_json(line.text)
-    except ValueError:
-        return None
+    first = _first_object(Path(path))
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
     if "messages" not in first:
@@ -477,7 +474,20 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         id="id" if has_id else None,
         agent="agent" if has_agent else None,
         tools="tools",
+        system="system" if isinstance(first.get("system"), str | list) else None,
     )
+
+
+def _first_object(path: Path) -> Any:
+    """Return the first line of a file as JSON, or in an array its first row; None if there is none, or no JSON."""
+    with closing(TextFile(path)) as file:
+        line = next(file.lines(), None)
+    try:
+        if line is not None and line.text.startswith("[") and _suffix_of(path) == ".json":
+            return next(read_rows(path), (None, None))[1]
+        return None if line is None else from_json(line.text)
+    except (ValueError, InputError):
+        return None
 
 
 def _refuse_renamed_messages(path: str, first: Mapping[str, Any]) -> None:
@@ -627,7 +637,9 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `is_text_as_number`: a spreadsheet
     makes numbers of texts such as 42.
     """
-    cells: dict[str | None, Any] = {None: None, columns.tools: values.get(str(columns.tools))}
+    cells: dict[str | None, Any]
+    cells = {column: values.get(str(column)) for column in (columns.tools, columns.system)}
+    cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.by_role:
         if column not in values:
@@ -646,7 +658,7 @@ def _read_cells(
             _refuse_empty(location, column, role)
             value = ""
         if role == "messages":
-            cells[column] = _read_exchange(location, column, value, columns.response_from)
+            cells[column] = _read_exchange(location, value, cells[columns.system], columns)
             continue
         is_list = isinstance(value, list)
         may_be_list = column in (columns.prompt, columns.rubric, columns.context)
@@ -686,18 +698,21 @@ def _header_location(path: Path, position: str) -> str:
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
-def _read_exchange(location: str, column: str, value: Any, start: ResponseStart) -> Exchange:
+def _read_exchange(location: str, value: Any, system: Any, columns: TableColumns) -> Exchange:
     """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
+    column = str(columns.messages)
     if isinstance(value, str):
         try:
             value = from_json(value)
         except ValueError as error:
             _refuse(location, column, f"is not valid JSON ({error})", "write a list of messages")
+    if system:
+        value = {"system": system, "messages": value}
     chat = validate(_Chat, {"messages": value})
     if isinstance(chat, Problem):
         _refuse(location, format_path((column, *chat.path[1:])), chat.problem, chat.remedy)
     try:
-        return split_conversation(chat.messages, start)
+        return split_conversation(chat.messages, columns.response_from)
     except ValueError as error:
         _refuse(location, column, str(error), None)
 

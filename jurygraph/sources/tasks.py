@@ -395,7 +395,7 @@ def open_tasks(
             "a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL"
         )
     if columns is None and is_table(path):
-        hint = "name its columns with --prompt-column and --response-column"
+        hint = "name its columns with --prompt-column and --response-column, or --messages-column"
         raise InputError(f"{Path(path).name}: is a table; {hint}")
     if str(path).lower().endswith((".yaml", ".yml")):
         problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"

@@ -172,6 +172,55 @@ def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judg
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
+def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
+    folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    row = {"id": "salt", "agent": "ann", "system": "Be brief.", "messages": chat}
+    (folder / "chats.json").write_text(json.dumps([row], indent=1))
+    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
+    named = ("--messages-column", "messages")
+    shown = []
+    for number, words in enumerate((["chats.json"], ["chats.json", *named], ["chats.jsonl"])):
+        out = f"run{number}"
+        assert run("score", *words, "--out", out).code == 0
+        (trace,) = run("export", out, "--to", "jsonl").out.splitlines()
+        shown.append({name: json.loads(trace)[name] for name in ("task_id", "agent", "labels")})
+    assert shown == [{"task_id": "salt", "agent": "ann", "labels": {}}] * 3
+    assert run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").code == 0
+    query = json.loads((folder / "tasks.jsonl").read_text())["query"]
+    assert [message["role"] for message in query] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("score", "chats.json", "--agent-column", "agent"),
+            "chats.json: there is no such file; did you mean chats.jsonl?",
+        ),
+        (
+            ("score", "empty.jsonl", "--agent-column", "agent"),
+            "empty.jsonl: has no rows; name a file with one at least",
+        ),
+        (("score", "chats.csv"), "--prompt-column and --response-column, or --messages-column\n"),
+        (
+            ("import", "chats", "chats.csv"),
+            "score it as it is: jurygraph score chats.csv --messages-column COLUMN\n",
+        ),
+    ],
+)
+def test_a_file_that_is_no_chats_says_how_it_is_read(
+    words: tuple[str, ...], problem: str, folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
+    (folder / "chats.csv").write_text("messages\n[]\n")
+    (folder / "empty.jsonl").touch()
+    refused = run(*words, "--out", "out")
+    assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
 def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) -> None:
     chat = [{"role": "user", "content": "Salt!"}]
     (folder / "chats.jsonl").write_text(json.dumps({"id": "salt", "messages": chat}) + "\n")

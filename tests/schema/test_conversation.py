@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
 
 from jurygraph.errors import InputError
 from jurygraph.safety.evidence import read_text
-from jurygraph.schema import Response
+from jurygraph.schema import Response, Task
 from jurygraph.schema.conversation import RenderedText, parse_arguments, split_conversation
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -156,6 +156,38 @@ def test_other_forms_of_messages_are_read() -> None:
     assert second.text.endswith("[2] user:\nThanks.")
     former = {"role": "assistant", "content": None, "function_call": WEATHER["function"]}
     assert respond([former]).text == '[0] assistant → get_weather({"city":"SF","unit":"C"})'
+
+
+def test_stored_messages_of_langchain_are_read_with_data_or_flat() -> None:
+    call = {"id": "1", "name": "get_weather", "args": {"unit": "C", "city": "SF"}}
+    invalid = {"id": "2", "name": "f", "args": "{", "error": None}
+    messages = [
+        HumanMessage("Weather?"),
+        AIMessage(
+            "I look.",
+            tool_calls=[call],
+            invalid_tool_calls=[invalid],
+            additional_kwargs={"reasoning_content": "Hm."},
+        ),
+        ToolMessage("sunny", tool_call_id="1"),
+    ]
+    stored = messages_to_dict(messages)
+    flat = [{"type": fields["type"], **fields["data"]} for fields in stored]
+    read = respond(messages)
+    for form in (stored, flat, [message.to_json() for message in messages]):
+        again = respond(json.loads(json.dumps(form)))
+        assert (again.text, again.messages) == (read.text, read.messages)
+
+
+def test_the_system_beside_anthropics_messages_is_the_first_of_them() -> None:
+    messages = [{"role": "user", "content": "Weather?"}]
+    parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    for system in ("Be brief.", parts):
+        task = Task(id="t", query={"system": system, "messages": messages})
+        first, second = respond(task.query).messages or ()
+        assert (first.role, first.text, second.role) == ("system", "Be brief.", "user")
+    own = [{"role": "system", "content": "Be long."}, *messages]
+    assert len(Task(id="t", query={"system": "m7", "messages": own}).query) == 2
 
 
 def test_an_image_is_kept_and_described_by_its_digest() -> None:

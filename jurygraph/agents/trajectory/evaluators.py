@@ -168,7 +168,7 @@ class ToolsValid(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         if not inputs.task.tools:
-            return Verdict.abstain("the task names no tools")
+            return Verdict.abstain("neither the task nor `task_defaults` of the config has `tools`")
         calls = calls_of(messages_of(inputs.response))
         if not calls:
             return Verdict.not_applicable("no tool is called")

@@ -36,6 +36,7 @@ from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import SheetVote
+from jurygraph.sources.task_tables import is_table
 
 RATINGS = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -177,6 +178,11 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
+    if form == "chats" and is_table(files[0]):
+        command = f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
+        raise InputError(
+            f"{files[0]}: is a table, and not JSON lines; score it as it is: {command}"
+        )
     most = 2 if form in GRAPH_READERS else 1
     if len(files) > most and form not in RATING_FORMATS:
         allowed = "graphs and scores" if form in GRAPH_READERS else "one file"
