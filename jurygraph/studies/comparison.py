@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from statistics import fmean
 from sys import intern
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import numpy as np
 
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats, Ints
+from jurygraph.decision.turns import fold_turns
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
@@ -42,6 +44,7 @@ from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
+from jurygraph.views.agents import name_agent
 
 STATISTICS: Mapping[str, str] = {
     "paired": "responses in both runs",
@@ -118,20 +121,30 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
     """Yield the scored responses of a stored run, in the order of the tasks."""
     for group in read_stored_groups(run):
         verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
-        yield from compared_responses(group, verdicts, group_of(run, group.record.key))
+        yield from compared_responses(run, group, verdicts)
 
 
 def compared_responses(
-    group: StoredGroup, verdicts: Iterable[RecordedVerdict], task_group: str | None
+    run: Run, group: StoredGroup, verdicts: Iterable[RecordedVerdict]
 ) -> Iterator[ComparedResponse]:
-    """Yield the responses of a group with its verdicts; `task_group` is the `group` of its task."""
+    """Yield the responses of a group with its verdicts; those on turns are one, with the value that the reward counts.
+
+    A turn is known by its message, which is another in another conversation.
+    """
     by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_response[verdict.about].append(verdict)
     task = intern(group.record.key)
+    task_group = group_of(run, task)
+    questions = run.source.survey_without_texts(group.survey).questions
+    has_turns = any(question.scope == "turn" for question in questions)
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
-        judged = judged_slots(by_response[trace.response_id])
+        current = [verdict for verdict in by_response[trace.response_id] if not verdict.superseded]
+        if has_turns:
+            decision = run.decision(group.decision)
+            current = list(fold_turns(current, decision, questions, attrgetter("judge")))
+        judged = judged_slots(current)
         yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
@@ -143,8 +156,6 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
             question = verdict.question
             if verdict.judge is not None:
                 question = f"{question} by {verdict.judge}"
-            if verdict.turn is not None:
-                question = f"{question} in turn {verdict.turn}"
             responses = () if verdict.responses == (verdict.about,) else verdict.responses
             samples[intern(question), responses].append(verdict)
     judged = {}
@@ -324,10 +335,16 @@ def _kendall(a: Floats, b: Floats) -> float:
 
 
 def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
-    """Return a row for each agent of A, ordered by name; `left_out` are the responses that failed in a run."""
+    """Return a row for each agent, ordered by name; `left_out` are the responses that failed in a run.
+
+    Where another agent wrote the response in B, the row names both.
+    """
     columns_by_agent: dict[str | None, list[int]] = defaultdict(list)
-    for index, (in_a, _) in enumerate(pairs):
-        columns_by_agent[in_a.agent].append(index)
+    for index, (in_a, in_b) in enumerate(pairs):
+        name = in_a.agent
+        if name != in_b.agent:
+            name = f"{name_agent(name)} in A, {name_agent(in_b.agent)} in B"
+        columns_by_agent[name].append(index)
     failed = np.isnan(rewards[0] + rewards[1])
     differences = []
     for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
@@ -583,7 +600,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
-        name = row["agent"] or "(no agent)"
+        name = name_agent(row["agent"])
         agents.append([name, *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)

@@ -163,7 +163,7 @@ class RunIndex:
         packed = pack_group(self.run, group, verdicts)
         plan = to_json(packed[:-1])
         cells = compress(packed.cells, _FASTEST_COMPRESSION_LEVEL)
-        responses = compared_responses(group, verdicts, packed.task_group)
+        responses = compared_responses(self.run, group, verdicts)
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 

@@ -1,5 +1,6 @@
 """Comparison of two runs: whole tasks are the independent units."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -25,6 +26,7 @@ from jurygraph.studies.comparison import (
     read_responses,
 )
 from jurygraph.studies.report import Report
+from tests.command import run_command
 from tests.rows import all_rows
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
@@ -538,3 +540,39 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
                 TraceMismatch, match=r"group 't0'\) and those of its traces: cannot be read"
             ):
                 group.verdicts(stored.source.survey_without_texts(group.survey))
+
+
+def test_a_row_for_responses_of_two_agents_names_both() -> None:
+    before = [response("r1", "t", 0.5, "ada"), response("r2", "t", 0.5, "bo")]
+    after = [response("r1", "t", 0.7, "bert"), response("r2", "t", 0.9, "bo")]
+    rows = compare(before, after).figures["agents"]
+    assert [row["agent"] for row in rows] == ["ada in A, bert in B", "bo"]
+
+
+def test_the_turns_of_a_response_are_one_verdict_with_the_value_that_counts(tmp_path: Path) -> None:
+    """A message of one conversation and the one of its index in another have nothing in common."""
+    (tmp_path / "manners.py").write_text(
+        "import jurygraph as jg\n\n\n@jg.evaluator\ndef kind(task, response):\n"
+        "    met = 'no' not in response.text\n"
+        "    return jg.Verdict(score=float(met), met=met)\n"
+    )
+    use = {"use": "manners.kind", "scope": "turn", "turns": "min"}
+    (tmp_path / "jury.yaml").write_text(json.dumps({"evaluators": [use]}))
+    say = [{"role": "assistant", "content": text} for text in ("yes", "no")]
+    ask = {"role": "user", "content": "More!"}
+    for name, chat in (("a", [say[0], ask, say[0]]), ("b", [ask, say[0], ask, say[1]])):
+        task = {"id": "t", "query": "Salt!", "responses": [{"id": "r", "messages": chat}]}
+        (tmp_path / "tasks.jsonl").write_text(json.dumps(task))
+        config = str(tmp_path / "jury.yaml")
+        scored = run_command(
+            "score", str(tmp_path / "tasks.jsonl"), "--config", config, "-o", str(tmp_path / name)
+        )
+        assert scored.code == 0, scored.err
+    with closing(Run.open(tmp_path / "a")) as a, closing(Run.open(tmp_path / "b")) as b:
+        (row,) = compare(read_responses(a), read_responses(b)).figures["questions"]
+    assert (row["question"], row["n"], row["mean_a"], row["mean_b"]) == (
+        "manners.kind",
+        1,
+        1.0,
+        0.0,
+    )

@@ -119,8 +119,8 @@ class FindingCounts(NamedTuple):
 
     @property
     def warning(self) -> str | None:
-        """Return a sentence where more than half have none; None elsewhere."""
-        if 2 * self.unsupported <= self.quotable:
+        """Return a sentence where more than a fifth have none, as with a judge that paraphrases; None elsewhere."""
+        if 5 * self.unsupported <= self.quotable:
             return None
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that is in the response; see the "

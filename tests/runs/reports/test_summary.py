@@ -8,7 +8,7 @@ import pytest
 from jurygraph.cli.render.summary import result_lines
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
-from jurygraph.runs.reports.summary import GATE_NAMES, FailedRewards, Summary
+from jurygraph.runs.reports.summary import GATE_NAMES, FailedRewards, FindingCounts, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
 from jurygraph.schema import (
     Counts,
@@ -334,3 +334,8 @@ def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> No
             ),
         )
     assert summary.left_out == FailedRewards(10, False)
+
+
+def test_a_quarter_of_findings_without_a_quotation_brings_the_advice() -> None:
+    assert "safety: {evidence: preferred}" in str(FindingCounts(46, 12).warning)
+    assert FindingCounts(46, 9).warning is None
