@@ -1,6 +1,7 @@
 """Ratings and votes, that is scores and labels that people gave to items, and confusion matrices learned from them."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -14,6 +15,12 @@ Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 def format_label(label: Label) -> str:
     """Format a label; whole numbers have no decimal point."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def find_class(word: str, classes: Sequence[Label]) -> Label:
+    """Return the class that a word names, in any case if only one is spelt like it; else the word itself."""
+    similar = [name for name in classes if str(name).casefold() == word.casefold()]
+    return similar[0] if word not in classes and len(similar) == 1 else word
 
 
 class RatedItem(FrozenModel):

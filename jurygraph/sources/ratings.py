@@ -52,6 +52,7 @@ _ALIASES = {
     "label": "score",
     "id": "item",
     "target": "label",
+    "prompt": "question",
 }
 """Alternative names of columns in a file."""
 
@@ -377,6 +378,12 @@ def _missing_column(
     location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
     """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    if columns[-1] in ("label", "annotator") and option is not None:
+        hint = (
+            "; or if each person has a column, make a label of each cell by `jurygraph import wide`"
+        )
+        error = missing_column_error(location, columns, present, option)
+        return InputError(f"{error}{hint}")
     raters = [part.strip() for part in columns[0].split(",")]
     if len(raters) > 1 and set(raters) <= set(present):
         problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"

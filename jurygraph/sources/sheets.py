@@ -23,18 +23,19 @@ from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId, Number
-from jurygraph.schema.rating import Label, RatedItem, Vote, format_label
-from jurygraph.sources.ratings import NUMERAL, escape_formulas, read_models
+from jurygraph.schema.rating import Label, RatedItem, Vote, find_class, format_label
+from jurygraph.sources.ratings import NUMERAL, FileRows, escape_formulas, read_models
 
 _SIDES = {"first": -1.0, "tie": 0.0, "second": 1.0}
 
 
 class SheetItem(RatedItem):
-    """An item to be rated: a `text`, or a `first` and a `second` one that are compared.
+    """An item to be rated: a `text`, or a `first` and a `second` one that are compared, and the `prompt` they answer.
 
     `author` is who wrote it, where the item alone does not say so; it only balances sheets.
     """
 
+    prompt: str | None = None
     text: str | None = None
     first: str | None = None
     second: str | None = None
@@ -121,17 +122,18 @@ class Assignment:
 
 def read_items(
     path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
-) -> list[SheetItem]:
+) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
 
     Raises `InputError` with file, line and field, also for one twice.
     """
     found: dict[str, SheetItem] = {}
-    for position, item in read_models(Path(path), SheetItem, columns, options).rows:
+    file = read_models(Path(path), SheetItem, columns, options)
+    for position, item in file.rows:
         if found.setdefault(item.key, item) is not item:
             problem = f"item {quote(item.key)} is there above; give each item once"
             raise InputError(f"{path}, {position}: {problem}")
-    return list(found.values())
+    return file
 
 
 def make_sheets(
@@ -166,6 +168,7 @@ def make_sheets(
     sorted_gold = sorted(gold, key=lambda item: item.key)
     rated = int(assigned.sum()) + len(sorted_gold) * len(names)
     row_count = rated * len(questions)
+    has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
@@ -182,17 +185,21 @@ def make_sheets(
                 fields = item.model_dump(include={"item", "agent", "domain", "group"})
                 fields |= {"is_pair": item.is_pair, "is_swapped": is_swapped, **dict(question)}
                 key.append(SheetKeyRow(id=identity, reviewer=reviewer, **fields))
-                sheets[reviewer].append(_sheet_row(identity, question, item, is_swapped))
+                sheets[reviewer].append(
+                    _sheet_row(identity, question, item, is_swapped, has_prompts)
+                )
     return Assignment(key, sheets, assigned, int((assigned & has_rated).sum()))
 
 
 def _sheet_row(
-    identity: str, question: SheetQuestion, item: SheetItem, is_swapped: bool
+    identity: str, question: SheetQuestion, item: SheetItem, is_swapped: bool, has_prompts: bool
 ) -> dict[str, str]:
-    texts = {"text": item.text or ""}
+    texts = {"prompt": item.prompt or ""} if has_prompts else {}
     if item.is_pair:
         sides = (item.second, item.first) if is_swapped else (item.first, item.second)
-        texts = {"first": sides[0] or "", "second": sides[1] or ""}
+        texts |= {"first": sides[0] or "", "second": sides[1] or ""}
+    else:
+        texts["text"] = item.text or ""
     row = {"item": identity}
     if question.dimension is not None:
         row["dimension"] = question.dimension
@@ -285,6 +292,8 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
         score = _SIDES[word]
     elif NUMERAL.fullmatch(word) and isfinite(float(word)):
         score = float(word)
+    elif row.classes:
+        score = find_class(str(label), row.classes)
     is_valid = score in row.classes if row.classes else isinstance(score, float)
     if not is_valid:
         hint = "first, second, tie or a number" if row.is_pair else "a number"

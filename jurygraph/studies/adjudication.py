@@ -15,9 +15,9 @@ from jurygraph.aggregation.consensus import HIGH, AgentScore
 from jurygraph.aggregation.consensus.fitting import Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import quote
+from jurygraph.messages import quote, shell_quote
 from jurygraph.schema.frozen_model import FrozenModel, Number, Unit
-from jurygraph.schema.rating import Label
+from jurygraph.schema.rating import Label, format_label
 from jurygraph.sources.files import validate_at
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
@@ -119,7 +119,10 @@ def select_ambiguous(
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
             selected.append(item_of_key[name])
     if not selected:
-        raise InputError(f"--above: no item is more ambiguous than {above:g}; write less")
+        highest = max(item.ambiguity for item in saved.items.values())
+        problem = f"no item is more ambiguous than {above:g}"
+        hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
+        raise InputError(f"--above: {problem}; {hint}")
     return selected
 
 
@@ -159,7 +162,11 @@ def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTab
 def _refuse_others(before: SavedConsensus, now: SavedConsensus) -> None:
     for name in ("classes", "values", "preset", "method", "settings"):
         if getattr(before, name) != getattr(now, name):
-            raise InputError(f"--before: has other {name}; give the options of that consensus")
+            hint = "give the options of that consensus"
+            if name == "classes":
+                classes = ",".join(map(format_label, before.classes))
+                hint = f"give that consensus's: --classes {shell_quote(classes)}"
+            raise InputError(f"--before: has other {name}; {hint}")
     has_items = before.items.keys() <= now.items.keys()
     if not has_items or now.counts.rows <= before.counts.rows:
         raise InputError(

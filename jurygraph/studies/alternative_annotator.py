@@ -56,6 +56,8 @@ class AlternativeAnnotator(NamedTuple):
 
     Attributes:
         p: adjusted p-value of each of these persons.
+        rates: for each of them, the share of items in which the judge is as near to the others or nearer, and the share
+            in which the person is.
         persons, items: number of those that were compared.
         winning_rate: ω, the share of persons whom the judge beats; None if the test was not run.
         advantage: ρ, the probability that the judge is as near to others as a person, the mean over persons.
@@ -69,6 +71,7 @@ class AlternativeAnnotator(NamedTuple):
     winning_rate: float | None = None
     advantage: IntervalCell | None = None
     why: str = ""
+    rates: Mapping[str, tuple[float, float]] = {}
 
 
 def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> AlternativeAnnotator:
@@ -85,6 +88,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
+    rates: dict[str, tuple[float, float]] = {}
     compared = np.zeros(len(tasks), dtype=bool)
     most_shared = 0
     wins = []
@@ -97,6 +101,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
+        rates[name] = float(judge_wins[rows].mean()), float(person_wins[rows].mean())
         behind = mean_over((person_wins - judge_wins)[rows], tasks[rows])
         p_values[name] = _p_of_behind(behind, epsilon)
         compared |= rows
@@ -114,7 +119,9 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
     by_name = dict(zip(p_values, adjusted, strict=True))
     persons = len(by_name)
-    return AlternativeAnnotator(epsilon, persons, items, by_name, winning_rate, advantage)
+    return AlternativeAnnotator(
+        epsilon, persons, items, by_name, winning_rate, advantage, rates=rates
+    )
 
 
 def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]:

@@ -20,8 +20,8 @@ from jurygraph.aggregation.consensus import (
 from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, quote, shorten
-from jurygraph.schema.rating import Label, Vote, format_label
+from jurygraph.messages import describe_value, did_you_mean, join_names, quote, shorten
+from jurygraph.schema.rating import Label, Vote, find_class, format_label
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
@@ -63,6 +63,7 @@ _FORECAST_HEADER = (
     "expected ambiguous items",
 )
 _RATES = ("accuracy", "leniency", "strictness")
+_RATES_LEGEND = "leniency, strictness: share of the highest, of the lowest class given, were all classes as frequent"
 
 StudyPreset = Literal["converged", "paper"]
 
@@ -185,6 +186,8 @@ def _class_of(label: Label) -> Label:
 def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
     parsed = _class_of(label)
+    if isinstance(parsed, str):
+        parsed = find_class(parsed, scale)
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
@@ -404,7 +407,9 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     method: Method = "majority" if use_majority else settings.method or "stableval"
     warnings = [warning for warning in model.warnings if warning != small_panel]
     if small_panel is not None:
-        remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
+        remedy = (
+            "agents and items are by majority vote, ties shared; --method stableval takes the model"
+        )
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
     values = settings.values
     if not values:
@@ -462,7 +467,7 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
         "annotators": _annotator_figures(model, refits),
         "stability": stability,
         "comparison": comparison,
-        "findings": _find_changes(model, comparison),
+        "findings": _find_changes(fitted.items_by_method(fitted.method), comparison),
         "further_labels": further_labels,
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
         "ties": {"rule": _tie_rule(settings), "items": list(map(str, tied_items))},
@@ -621,17 +626,18 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _find_changes(model: Consensus, comparison: Mapping[str, Figures]) -> Figures:
-    """Return what the posterior changes against the majority, and the ambiguity of items by it (Tables 12, 17 and 29).
+def _find_changes(credited: Credited, comparison: Mapping[str, Figures]) -> Figures:
+    """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
-    The correlation is of the agents' scores by the two; None unless each has two different ones.
+    The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
+    by the two; None unless each has two different ones.
     """
     agents = list(comparison.values())
     scores = np.array([[row["majority"], row["stableval"]] for row in agents])
     # equal scores can differ in their last bits
     has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
     other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
-    ambiguity = model.ambiguity()
+    ambiguity = credited.ambiguity()
     is_high = ambiguity > consensus.HIGH
     return {
         "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
@@ -673,6 +679,8 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
     yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
     yield _annotator_table(figures["annotators"])
+    yield _RATES_LEGEND
+    yield from _guessing_annotators(figures)
     yield _item_table(figures)
     yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
     if figures["further_labels"]:
@@ -715,6 +723,18 @@ def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
         rows.append([name, accuracy, person["leniency"], person["strictness"], person["labels"]])
     header = ("annotator", "accuracy (95 %, refits)", "leniency", "strictness", "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+
+
+def _guessing_annotators(figures: Figures) -> Iterator[str]:
+    """Yield a line on the annotators whose accuracy may be that of a guess among the classes, if there are some."""
+    chance = 1.0 / len(figures["classes"])
+    names = []
+    for name, person in sorted(figures["annotators"].items()):
+        interval = person["accuracy_interval"]
+        if interval is not None and interval[0] <= chance:
+            names.append(name)
+    if names:
+        yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
 def name_likeliest(classes: Sequence[Label], posterior: Sequence[float]) -> str:

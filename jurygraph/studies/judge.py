@@ -424,9 +424,10 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
     fitted = consensus.fit(items, reviewers, values)
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
-        raise InputError(
-            f"--consensus: {reason}; name who gave each label in `reviewer`, or leave --consensus out"
-        )
+        remedy = "name who gave each label in `reviewer`"
+        if len(set(reviewers)) > 1:
+            remedy = "get more labels"
+        raise InputError(f"--consensus: {reason}; {remedy}, or leave --consensus out")
     classes = fitted.votes.classes
     likeliest = {
         str(item): float(classes[row.argmax()])

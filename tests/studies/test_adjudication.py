@@ -195,7 +195,11 @@ def test_what_cannot_be_compared_is_refused(
 @all_rows(
     "above, items, problem",
     [
-        (0.99, ["i0"], "--above: no item is more ambiguous than 0.99; write less"),
+        (
+            0.99,
+            ["i0"],
+            "--above: no item is more ambiguous than 0.99; ambiguity is from 0 to 1, and here",
+        ),
         (0.0, ["i0"], "--ambiguous: the item 'i1' has no text; add it to ITEMS"),
     ],
 )

@@ -34,7 +34,7 @@ from jurygraph.interchange.readers import (
 from jurygraph.interchange.rows import Imported
 from jurygraph.messages import did_you_mean, join_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.rating import Vote
+from jurygraph.schema.rating import Vote, format_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -272,13 +272,21 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         amount = f"{count} rows of the key are" if reviewer in returned else "the whole sheet is"
         print_message(f"{reviewer}: {amount} missing")
     if target != "-":
-        ratings = shell_quote(target)
-        if rows and rows[0].row.consensus:
-            ratings = f"RATINGS {ratings} --before {shell_quote(rows[0].row.consensus)}"
-        several = sorted({str(vote.dimension) for vote in votes})
-        if len(several) > 1:
-            ratings += f" --dimension {shell_quote(several[0])}"
-        print_message(f"next: jurygraph consensus {ratings}")
+        print_message(f"next: jurygraph consensus {_consensus_arguments(target, votes, rows)}")
+
+
+def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
+    """Return the words after `jurygraph consensus` for these votes, of which some may be `rows` of sheets."""
+    words = shell_quote(target)
+    if rows and rows[0].row.consensus:
+        words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
+    classes = list(map(format_label, rows[0].row.classes)) if rows else []
+    if any(isinstance(vote.label, str) for vote in votes) and classes:
+        words += f" --classes {shell_quote(','.join(classes))}"
+    several = sorted({str(vote.dimension) for vote in votes})
+    if len(several) > 1:
+        words += f" --dimension {shell_quote(several[0])}"
+    return words
 
 
 def _import_tasks(

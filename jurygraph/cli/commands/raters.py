@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,7 +31,7 @@ from jurygraph.cli.render.report import report_command
 from jurygraph.cli.render.text import print_message, print_report, progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.messages import quote, shell_quote
+from jurygraph.messages import did_you_mean, join_names, quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
 from jurygraph.sources.files import TextFile
@@ -306,7 +306,7 @@ def power(
         return planning.report(parts, advance)
 
 
-_FILE_NAME = re.compile(r"\w[\w. -]*")
+_FILE_NAME = re.compile(r"\w[\w.@+ -]*")
 
 
 def assign(
@@ -340,10 +340,11 @@ def assign(
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.
 
-    An item has `item` and `text`, or `first` and `second` for a pair, and may have `agent`, `domain` and `group`; those
-    of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of items differ by at most one:
-    of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv) has the texts in an order of
-    its own under ids that say nothing, of half of the pairs the second text first, and columns for score and reason.
+    An item has `item` and `text`, or `first` and `second` for a pair, and may have `prompt` (or `question`), `agent`,
+    `domain` and `group`; those of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of
+    items differ by at most one: of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv)
+    has the texts in an order of its own under ids that say nothing, of half of the pairs the second text first, and
+    columns for score and reason.
     Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
@@ -370,7 +371,7 @@ def assign(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
     sheet_items = _read_items(items, item)
-    common = [] if gold is None else read_items(gold)
+    common = [] if gold is None else [row for _, row in read_items(gold).rows]
     questions = _read_sheet_questions(dimensions)
     if questions[0].classes and (ambiguous or any(entry.is_pair for entry in sheet_items + common)):
         raise InputError(
@@ -381,7 +382,15 @@ def assign(
         saved = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in saved.items.items()}
         sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
-        update = {"classes": saved.classes, "consensus": str(ambiguous)}
+        _note_new_reviewers(
+            names, {rater for found in raters.values() for rater in found}, ambiguous
+        )
+        classes = ", ".join(map(format_label, saved.classes))
+        update = {
+            "classes": saved.classes,
+            "consensus": str(ambiguous),
+            "cells": {"scale": classes},
+        }
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
@@ -422,9 +431,23 @@ def assign(
     print_report(json, figures, lines)
 
 
+def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
+    """Print who has no label in a consensus that names its annotators, perhaps by a slip."""
+    for name in names if raters else ():
+        if name not in raters:
+            guess = did_you_mean(name, raters)
+            print_message(
+                f"{quote(name)} has rated nothing in {consensus}" + (f"; {guess}" if guess else "")
+            )
+
+
 def _read_items(path: Path, column: str | None) -> list[SheetItem]:
     if not path.is_dir():
-        return read_items(path, named_columns(item=column), RATING_COLUMN_OPTIONS)
+        file = read_items(path, named_columns(item=column), RATING_COLUMN_OPTIONS)
+        if file.unread:
+            hidden = f"reviewers do not see {join_names(list(map(quote, file.unread)))}"
+            print_message(f"{path}: {hidden}, but `prompt` (or `question`) and the texts")
+        return [row for _, row in file.rows]
     if column is not None:
         raise InputError("--id-column: the responses of a run have ids; leave it out")
     return list(_read_responses(path))
@@ -482,7 +505,7 @@ def _read_names(text: str) -> list[str]:
     for name in names:
         if not _FILE_NAME.fullmatch(name):
             raise InputError(
-                f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ and -"
+                f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ @ + and -"
             )
         if name.casefold() in folded_names:
             raise InputError(f"--reviewers: {quote(name)} is there twice; name each reviewer once")

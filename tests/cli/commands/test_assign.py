@@ -115,7 +115,9 @@ def test_from_doubt_to_a_refit(
     assert read.code == 0, read.err
     step = "jurygraph consensus RATINGS adjudicated.jsonl --before consensus.json"
     assert f"last: {step} --classes bad,good --id-column reply\n" in made.out
-    assert f"next: {step}\n" in read.err
+    assert f"next: {step} --classes bad,good\n" in read.err
+    assert '"score","reason"' in filled
+    assert '"bad, good"' in filled
     turned = run("import", "sheets", sheet, "out/key.jsonl", "--out", "turned.jsonl")
     assert "out/sheets/bo.csv: is a sheet; the key comes first: out/key.jsonl" in turned.err
     second = run(
@@ -323,3 +325,40 @@ def test_a_bound_of_ambiguity_needs_a_consensus(run: Command, tmp_path: Path) ->
         2,
         "error: --above: needs a saved consensus; name it with --ambiguous\n",
     )
+
+
+def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("no", "yes")
+    rows = [{"item": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
+    rows[0]["label"] = rows[0]["label"].upper()
+    table(Path("ratings.csv"), *rows)
+    items = [{"item": f"i{n}", "question": f"Why {n}?", "text": "A", "bot": "b"} for n in range(12)]
+    table(Path("items.csv"), *items)
+    options = ("--classes", "no,yes", "--method", "stableval", "--subsets", 0)
+    first = run("consensus", "ratings.csv", *options, "--json")
+    assert first.code == 0, first.err
+    Path("consensus.json").write_text(first.out, encoding="utf-8")
+    doubtful = ("--ambiguous", "consensus.json", "--above", 1e-9, "--per-item", 1)
+    made = run("assign", "items.csv", *doubtful, "--reviewers", "b+o@acme.io,boo", "-o", "out")
+    assert made.code == 0, made.err
+    assert "items.csv: reviewers do not see 'bot'" in made.err
+    assert "'b+o@acme.io' has rated nothing in consensus.json" in made.err
+    assert "'boo' has rated nothing in consensus.json; did you mean bo?\n" in made.err
+    sheet = Path("out/sheets/b+o@acme.io.csv")
+    content = sheet.read_text(encoding="utf-8")
+    assert content.startswith('"item","prompt","text","scale","score","reason"\n')
+    assert '"Why ' in content
+    sheet.write_text(content.replace('"",""', '"Yes",""'), encoding="utf-8")
+    assert run("import", "sheets", "out/key.jsonl", sheet, "--out", "new.jsonl").code == 0
+    assert {json.loads(line)["label"] for line in Path("new.jsonl").read_text().splitlines()} == {
+        "yes"
+    }
+    high = run(
+        "assign", "items.csv", *doubtful[:2], "--above", 30, "--reviewers", "bo,cy", "-o", "x"
+    )
+    assert (high.code, "ambiguity is from 0 to 1, and here " in high.err) == (2, True)
+    other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")
+    assert "--before: has other classes; give that consensus's: --classes no,yes\n" in other.err

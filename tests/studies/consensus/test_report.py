@@ -34,7 +34,7 @@ def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> Non
     found = fit_panel(Settings())
     assert consensus.too_small(found.model.votes) is not None
     assert found.method == "majority"
-    assert "majority vote, its ties shared, stands in" in found.warnings[-1]
+    assert "agents and items are by majority vote, ties shared" in found.warnings[-1]
     assert report(found).method == "majority"
 
 
@@ -241,3 +241,10 @@ def test_what_is_not_measured_has_a_reason(
 def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:
     with pytest.raises(InputError, match=message):
         fit_panel(settings, agent=AGENTS)
+
+
+def test_a_report_by_majority_has_the_ambiguity_of_its_items() -> None:
+    figures = report(fit_panel(Settings()))
+    ambiguity = [item["ambiguity"] for item in figures["items"].values()]
+    assert figures["method"] == "majority"
+    assert figures["findings"]["mean_ambiguity"] == pytest.approx(np.mean(ambiguity))
