@@ -167,6 +167,9 @@ def consensus(
     if artifact is not None:
         sources = ratings if gold is None else [*ratings, gold]
         refuse_unwritable(str(artifact), *map(str, sources))
+    if classes is not None and "," not in classes and not ratings[-1].exists():
+        names = ",".join([classes, *map(str, ratings[1:])])
+        raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
     ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     earlier = None if before is None else read_consensus(before)

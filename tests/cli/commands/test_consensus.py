@@ -203,3 +203,14 @@ def test_wrong_input_is_one_clear_error(
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1].startswith(f"error: {message}")
     assert folder_contents(tmp_path) == before
+
+
+def test_classes_with_spaces_and_a_column_for_each_person_are_named_with_the_way(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wide.csv").write_text("item,ann,bo\na,no,yes\n")
+    refused = run("consensus", "wide.csv", "yes", "--classes", "no")
+    assert refused.err == "error: --classes: is no alone; write --classes no,yes\n"
+    refused = run("consensus", "wide.csv")
+    assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
