@@ -31,7 +31,7 @@ class Chat(TaskRow):
     agent: Id | None = None
     messages: Transcript
     system: MessageContent = None
-    """Anthropic's form has the first message beside the others."""
+    """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
 
     @model_validator(mode="after")

@@ -291,7 +291,7 @@ def split_conversation(messages: tuple[ChatMessage, ...], start: ResponseStart =
     """Return the messages before the response and those of it, which begins at `start`.
 
     By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
-    the response has the result of a call that stands before it.
+    the response has the result of a call that comes before it.
     """
     number = len(messages)
     if start == "first-reply":

@@ -43,7 +43,7 @@ def read_messages(value: Any) -> Any:
 
 
 def _messages_of(conversation: Mapping[str, Any]) -> Any:
-    """Return the messages, after the `system` that Anthropic's form has beside them, unless they begin with one."""
+    """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
     if not system or not isinstance(system, str | list | tuple):

@@ -214,8 +214,8 @@ def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
     first = responses_of(pair)[0]
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
-    asked_orders = {verdict.responses[0] for verdict in verdicts}
-    if {verdict.responses[0] for verdict in judged} < asked_orders:
+    all_orders = {verdict.responses[0] for verdict in verdicts}
+    if {verdict.responses[0] for verdict in judged} < all_orders:
         return Judgement(
             task, next(status for status in map(status_of, verdicts) if status != JUDGED)
         )
