@@ -753,7 +753,8 @@ def _without_unjudged_diagnostics(
     return cleaned
 
 
-_DISCARD_COUNTS = ("discarded", "without a majority")
+WITHOUT_MAJORITY = "without a majority"
+_DISCARD_COUNTS = ("discarded", WITHOUT_MAJORITY)
 """The number of discarded verdicts, and of questions without a majority."""
 SPREAD = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jurygraph.decision.decide import SPREAD, WITHOUT_MAJORITY
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -79,7 +80,8 @@ class TermView:
     """A term of a reward: contribution = weight × value.
 
     `judged` is the value of the judged part alone; the term `is_filled_in` if the failure rule gave it another one.
-    `composition`, `remarks` and `votes` are sentences.
+    `composition`, `remarks` and `votes` are sentences. `diagnostics` are the stored ones, but those on votes and judges
+    are of the votes and scores that are shown.
     """
 
     name: str
@@ -92,6 +94,7 @@ class TermView:
     weights: WeightsView | None
     graph: GraphView | None
     votes: Sequence[str]
+    diagnostics: Mapping[str, float]
 
     @property
     def is_filled_in(self) -> bool:
@@ -115,6 +118,7 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
         weights=_view_weights(term),
         graph=_view_graph(term) if term.combiner.counts_criteria else None,
         votes=list(_describe_votes(explained, term)),
+        diagnostics=_view_diagnostics(explained, term),
     )
 
 
@@ -228,6 +232,33 @@ def _describe_votes(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[
             labels.setdefault(result, []).append(voting[0].label)
     for result, names in labels.items():
         yield f"vote on {join_names(names)}: {result}"
+
+
+def _view_diagnostics(explained: ExplainedTrace, term: ExplainedTerm) -> dict[str, float]:
+    """Return the diagnostics of a term.
+
+    The stored ones take a worst case, such as a finding without a quotation, for no answer; beside the votes and the
+    scores of the judges, where it is one, they would read as if all agreed.
+    """
+    diagnostics = dict(term.diagnostics)
+    ballots = [ballot for use in term.inputs.values() for ballot in _list_ballots(explained, use)]
+    if ballots:
+        outcomes = [columns.outcome[0, 0] for _, columns in ballots]
+        undecided = sum(outcome not in (OK, NOT_APPLICABLE) for outcome in outcomes)
+        diagnostics[WITHOUT_MAJORITY] = float(undecided)
+    scores: dict[tuple[Any, ...], list[float]] = {}
+    for answer in term.verdicts:
+        verdict = answer.verdict
+        if verdict.sample:  # the spread is that of a judge's samples, too
+            return diagnostics
+        if verdict.judge is not None and verdict.gated_by is None and answer.score is not None:
+            judged = verdict.question, verdict.turn, verdict.about, verdict.responses
+            scores.setdefault(judged, []).append(answer.score)
+    spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
+    if spreads:
+        diagnostics.pop(SPREAD, None)
+        diagnostics["spread over judges"] = max(spreads)
+    return diagnostics
 
 
 def _list_ballots(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jurygraph.schema import Decision, RecordedVerdict
+from jurygraph.schema import ComponentInput, Decision, RecordedVerdict
 from jurygraph.views.trace import TraceView, view_trace
-from tests.explanation.test_sentences import chain, component, decide, explain, verdict
+from tests.explanation.test_sentences import chain, component, decide, explain, spec, verdict
 
 
 def view(decision: Decision, *verdicts: RecordedVerdict) -> TraceView:
@@ -44,3 +44,17 @@ def test_what_the_terms_lost_adds_up_to_the_reward() -> None:
     lost = sum(line.lost for line in shown.lost)
     assert best - lost == pytest.approx(shown.trace.reward.value)
     assert shown.counts.total == shown.counts.judged == 2
+
+
+def test_figures_of_a_vote_are_of_the_votes_and_scores_that_are_shown() -> None:
+    """A finding without a quotation is the worst case, and no vote: nobody agrees with the judge who has one."""
+    use = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": use}}),))
+    (term,) = view(
+        decision,
+        verdict("a", score=0.0, judge="fair", unsupported="worst-case"),
+        verdict("a", score=0.9, judge="mild"),
+        verdict("a", score=0.0, judge="strict", unsupported="worst-case"),
+    ).terms
+    figures = {"discarded": 0.0, "without a majority": 1.0, "spread over judges": 0.9}
+    assert term.diagnostics == figures

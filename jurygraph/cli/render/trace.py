@@ -10,7 +10,6 @@ from jurygraph.cli.render.text import (
     format_counts,
     format_table,
 )
-from jurygraph.decision.decide import SPREAD
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
@@ -103,12 +102,10 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
         if term.composition:
             yield escape_line(term.composition)
     yield from _prediction_table(view.predictions)
-    has_samples = any(verdict.sample for verdict in view.trace.verdicts)
-    for name, figures in reward.diagnostics.items():
-        values = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
-        if not has_samples:  # judges alone then answered several times
-            values = values.replace(SPREAD, "spread over judges")
-        yield f"diagnostics of {escape_line(name)}: {escape_line(values)}"
+    for term in view.terms:
+        if term.diagnostics:
+            figures = [f"{name} {format_number(value)}" for name, value in term.diagnostics.items()]
+            yield f"diagnostics of {escape_line(term.name)}: {escape_line(', '.join(figures))}"
 
 
 def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
