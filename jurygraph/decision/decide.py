@@ -385,13 +385,22 @@ def _has_failed(decision: Decision, result: GroupResult) -> Bools:
     return has_failed
 
 
-def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> Floats:
-    """Return the values of the rewards of a table alone, NaN where one failed, [R]; the bits are those of its rewards.
+class RewardValues(NamedTuple):
+    """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> RewardValues:
+    """Return the values of the rewards of a table alone; the bits are those of its rewards.
 
     Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
     """
     result = _aggregate(decision, table, combiners)
-    return np.where(_has_failed(decision, result), np.nan, result.fused.value)
+    value = np.where(_has_failed(decision, result), np.nan, result.fused.value)
+    return RewardValues(value, result.low, result.high)
 
 
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
@@ -519,6 +528,27 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     )
     result = _aggregate(group.decision, unjudged, combiners)
     return result.low, result.high
+
+
+def reward_limits(decision: Decision) -> tuple[float, float]:
+    """Return the least and the greatest reward of components in [0, 1]; penalties of a rubric may take it below 0.
+
+    This takes no question and no combiner, and 50 µs: a run may have a decision for each task. `possible_rewards` is
+    narrower where some scores exclude each other.
+    """
+    spans: dict[str, Interval] = {}
+    for spec in decision.specs:
+        gains: list[float] = []
+        penalties: list[float] = []
+        for use in spec.inputs.values():
+            is_penalty = min(use.weights, default=0.0) < 0.0
+            (penalties if is_penalty else gains).append(use.input_weight)
+        # at worst the smallest gain alone applies, by which a rubric divides
+        least = -math.fsum(penalties) / min(gains) if penalties and gains else 0.0
+        spans[spec.name] = np.array([least]), np.ones(1)
+    present = {name: np.ones(1, dtype=np.bool_) for name in spans}
+    low, high = fuse_bounds(decision, spans, present)
+    return float(low[0]), float(high[0])
 
 
 def decide_groups(

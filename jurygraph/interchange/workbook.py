@@ -22,7 +22,7 @@ from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.views.agents import UnitRewards, name_agent, rank_agents
+from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
 from jurygraph.views.trace import describe_loss
 
 MAX_ROWS = 1_048_576
@@ -69,7 +69,7 @@ SheetRows = Sequence[Sequence[JsonValue]]
 def read_agents(run: Run) -> SheetRows:
     """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
     rows = []
-    for row in rank_agents(_read_rewards(run)):
+    for row in rank_agents(_read_rewards(run), limits_of(run.decisions())):
         ends = (None, None, None) if row.mean is None else row.mean[:3]
         failed = row.responses - row.scored
         lead = row.lead.sentence if row.lead else None
@@ -81,8 +81,9 @@ def _read_rewards(run: Run) -> Iterator[UnitRewards]:
     for group in read_stored_groups(run):
         unit = unit_of(run, group.record.key)
         for trace in group.traces:
-            scored = trace.value is not None
-            yield UnitRewards(trace.agent or "", unit, 1, int(scored), trace.value or 0.0)
+            scored = int(trace.value is not None)
+            value = trace.value or 0.0
+            yield UnitRewards(trace.agent or "", unit, 1, scored, value, *trace.span)
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:

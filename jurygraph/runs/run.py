@@ -487,10 +487,14 @@ class Run(Displayed):
             raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")
         return ledger.require(kind, task_id)
 
+    def decisions(self) -> Iterator[Decision]:
+        """Yield every decision of the run, in the order in which they were made."""
+        for record in self.ledger.records("decision"):
+            yield self.decision(record.key)
+
     def components(self) -> list[str]:
         """Return the names of all components, in the order of the decisions."""
-        decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
-        specs = chain.from_iterable(decision.specs for decision in decisions)
+        specs = chain.from_iterable(decision.specs for decision in self.decisions())
         return list(dict.fromkeys(spec.name for spec in specs))
 
     def questions(self) -> list[str]:

@@ -37,6 +37,14 @@ class TraceWithoutTexts(NamedTuple):
     names: Sequence[str]
 
     @property
+    def span(self) -> tuple[float, float]:
+        """Return the reward twice, or the least and greatest that one which failed could have had."""
+        if self.value is not None:
+            return self.value, self.value
+        low, high = self.reward["range"]
+        return low, high
+
+    @property
     def gates(self) -> list[str]:
         """Return the response gates that set verdicts, then the reward gates that changed the reward.
 

@@ -125,8 +125,8 @@ def read_samples(
 
 def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
     specs: list[ComponentSpec] = []
-    for record in run.ledger.records("decision"):
-        specs += run.decision(record.key).specs
+    for decision in run.decisions():
+        specs += decision.specs
     names = list(dict.fromkeys(spec.name for spec in specs))
     positive = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
     for name in requested:

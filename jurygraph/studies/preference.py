@@ -213,8 +213,8 @@ def _choose_judge(run: Run) -> str:
         questions = run.source.survey_without_texts(name).questions
         pairs.update(question.id for question in questions if question.scope == "pair")
     counted: set[str] = set()
-    for record in run.ledger.records("decision"):
-        for spec in run.decision(record.key).specs:
+    for decision in run.decisions():
+        for spec in decision.specs:
             if spec.weight:
                 for column in spec.inputs.values():
                     counted.update(column.questions)

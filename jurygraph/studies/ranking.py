@@ -16,7 +16,6 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import STAKEHOLDERS
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import ratio_interval
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
@@ -25,7 +24,14 @@ from jurygraph.schema.plan import Rule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
-from jurygraph.views.agents import AgentDifference, compare_agents, name_agent
+from jurygraph.views.agents import (
+    AgentDifference,
+    UnitTotals,
+    compare_agents,
+    limits_of,
+    mean_reward,
+    name_agent,
+)
 
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -69,9 +75,8 @@ class TriedSetting:
 
 def list_combiners(run: Run) -> frozenset[tuple[str, str]]:
     """Return the components of all decisions of a run, with their combiners; this reads every decision."""
-    decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
     return frozenset(
-        (spec.name, spec.combiner) for decision in decisions for spec in decision.specs
+        (spec.name, spec.combiner) for decision in run.decisions() for spec in decision.specs
     )
 
 
@@ -150,7 +155,7 @@ class AgentRanker:
         if key not in self._means:
             if len(self._means) >= _MAX_CONFIGS:
                 self._means.clear()
-            self._means[key] = self._mean_of_each(self.tables.decide(config))
+            self._means[key] = self._mean_of_each(self.tables.decide(config).values.value)
         return self._means[key]
 
     def _mean_of_each(self, rewards: Floats) -> dict[str, float]:
@@ -324,15 +329,15 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     means = ranker.rank(tried)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    rewards = ranker.tables.decide(config)
+    rewards = _MeasuredRewards(ranker, config)
     settings = list_settings(config, list_combiners(ranker.run))
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried)
     neighbours = [
-        _compare(ranker, rewards, pair, turn, len(pairs))
+        Neighbours(**vars(rewards.compare(pair, len(pairs))), turn=turn)
         for pair, turn in zip(pairs, turns, strict=True)
     ]
-    agents = [_describe_agent(ranker, rewards, agent) for agent in means]
+    agents = [rewards.describe(agent) for agent in means]
     searched = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried),
@@ -372,31 +377,36 @@ def _notes(searched: Sequence[str]) -> Iterator[str]:
     yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
 
 
-def _describe_agent(ranker: AgentRanker, rewards: Floats, agent: str) -> Figures:
-    sums, counts = _by_unit(ranker, rewards, agent)
-    responses = int(np.count_nonzero(ranker.agent == ranker.agents.index(agent)))
-    left_out = responses - int(counts.sum())
-    mean = ratio_interval(sums, counts)
-    return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
+class _MeasuredRewards:
+    """The rewards under a config, by agent and unit, without failed ones, and what those could have been."""
 
+    def __init__(self, ranker: AgentRanker, config: Config) -> None:
+        decided = ranker.tables.decide(config)
+        reward, low, high = decided.values
+        has_failed = np.isnan(reward)
+        shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
+        cells = ranker.agent * shape[1] + ranker.unit
+        columns = UnitTotals(
+            responses=np.ones(len(reward)),
+            scored=np.where(has_failed, 0.0, 1.0),
+            total=np.where(has_failed, 0.0, reward),
+            least=np.where(has_failed, low, reward),
+            most=np.where(has_failed, high, reward),
+        )
+        size = shape[0] * shape[1]
+        self.totals = UnitTotals._make(
+            np.bincount(cells, column, minlength=size).reshape(shape) for column in columns
+        )
+        self.limits = limits_of(decided.decisions)
+        self.ranker = ranker
 
-def _by_unit(ranker: AgentRanker, rewards: Floats, agent: str) -> tuple[Floats, Floats]:
-    """Return the sum and the number of an agent's rewards in each unit, [U], without failed ones."""
-    rows = (ranker.agent == ranker.agents.index(agent)) & ~np.isnan(rewards)
-    unit = ranker.unit
-    units = int(unit.max(initial=-1)) + 1
-    sums = np.bincount(unit[rows], rewards[rows], minlength=units).astype(np.float64)
-    counts = np.bincount(unit[rows], minlength=units).astype(np.float64)
-    return sums, counts
+    def describe(self, agent: str) -> Figures:
+        totals = self.totals.of(self.ranker.agents.index(agent))
+        responses = int(totals.responses.sum())
+        left_out = responses - int(totals.scored.sum())
+        mean = mean_reward(totals, self.limits)
+        return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
 
-
-def _compare(
-    ranker: AgentRanker,
-    rewards: Floats,
-    pair: tuple[str, str],
-    turn: NearestReversal | None,
-    pairs: int,
-) -> Neighbours:
-    sums, counts = np.swapaxes([_by_unit(ranker, rewards, agent) for agent in pair], 0, 1)
-    difference = compare_agents(*pair, sums, counts, ranker.units, pairs)
-    return Neighbours(**vars(difference), turn=turn)
+    def compare(self, pair: tuple[str, str], pairs: int) -> AgentDifference:
+        totals = self.totals.of([self.ranker.agents.index(agent) for agent in pair])
+        return compare_agents(*pair, totals, self.ranker.units, pairs, self.limits)

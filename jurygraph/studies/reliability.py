@@ -29,6 +29,7 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
+from jurygraph.views.agents import NO_LIMITS, limits_of, within_limits
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -68,7 +69,8 @@ class RunScores:
 
     `questions` has those of each judge of a question apart: two judges are no samples of one. They have the first
     judges' scores also where another one's superseded them: those that are left are the ones that agreed. `last_judges`
-    names the judge to whom a question went on where several first ones were not enough.
+    names the judge to whom a question went on where several first ones were not enough. `limits` are the least and the
+    greatest reward that is possible.
     """
 
     run: str
@@ -76,6 +78,7 @@ class RunScores:
     questions: tuple[Scores, ...]
     left_out: Mapping[str, int]
     last_judges: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[float, float] = NO_LIMITS
 
 
 def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
@@ -124,6 +127,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         tuple(questions[key] for key in scored),
         dict(sorted(left_out.items())),
         last_judges,
+        limits_of(run.decisions()),
     )
 
 
@@ -159,6 +163,7 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = mean_over(scores.rewards.values, scores.rewards.units)
     assert mean is not None, "a run without rewards is refused"
+    mean = within_limits(mean, scores.limits)
     questions = [split_scores(question) for question in scores.questions]
     by_question: dict[str, dict[str, Scores]] = {}
     for question_scores in scores.questions:

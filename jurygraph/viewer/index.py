@@ -51,7 +51,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
-    agent INTEGER, status TEXT NOT NULL, reward REAL, coverage REAL NOT NULL, gates TEXT NOT NULL,
+    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, coverage REAL NOT NULL, gates TEXT NOT NULL,
     failed INTEGER NOT NULL, unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
 CREATE TABLE components (
@@ -326,6 +326,7 @@ class RunIndex:
             None if trace.agent is None else self._number_of("agent", trace.agent),
             trace.status,
             trace.value,
+            *trace.span,
             trace.coverage,
             ", ".join(trace.gates),
             sum(verdict.get("status") == "failed" for verdict in verdicts),

@@ -12,7 +12,7 @@ from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import rank_means
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import list_facets
-from jurygraph.views.agents import RankedAgent, UnitRewards, rank_agents
+from jurygraph.views.agents import RankedAgent, UnitRewards, limits_of, rank_agents
 
 _BUCKETS = 20
 
@@ -93,13 +93,13 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
 def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[RankedAgent]:
     """Return the agents, the best mean first, with intervals over the units that `name_unit` makes of tasks."""
     rows = index.fetch(
-        "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward) FROM responses"
+        "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward),"
+        " total(least), total(most) FROM responses"
         " LEFT JOIN names AS agents ON agents.number = agent JOIN names AS tasks ON tasks.number = task"
         " GROUP BY agent, task"
     )
-    return rank_agents(
-        UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows
-    )
+    rewards = (UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows)
+    return rank_agents(rewards, limits_of(index.run.decisions()))
 
 
 def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:

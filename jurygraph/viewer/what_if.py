@@ -100,8 +100,7 @@ class WhatIf:
         config = apply_settings(run.config, self.settings)
         refuse_other_questions(run, config)
         if config.criteria.keys() - run.config.criteria.keys():
-            decisions = [run.decision(record.key) for record in run.ledger.records("decision")]
-            refuse_new_names(run, config, decisions)
+            refuse_new_names(run, config, list(run.decisions()))
         return config
 
 

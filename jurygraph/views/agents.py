@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
+from jurygraph.decision.decide import ROUNDING, reward_limits
 from jurygraph.display import format_number
 from jurygraph.inference.clusters import (
     Estimate,
@@ -19,10 +20,16 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.runs.reports.units import SINGULAR, describe_units
+from jurygraph.schema import Decision
 
 
 def name_agent(agent: str | None) -> str:
     return agent or "(no agent)"
+
+
+_FEW_UNITS = 20
+"""With fewer, the interval of a difference is rough."""
+NO_LIMITS = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +41,11 @@ class AgentDifference:
             together with those of all pairs. Of agents that have fewer than two in common, over those of each.
         units: what these are called, and `count` the number of those that both have, or, if the difference is not
             paired, of those that one of them has at least.
-        is_clear: whether the interval is above 0, so that other tasks would hardly turn the order.
+        left_out: the number of their rewards that failed, and are in no mean.
+        least: the difference if those of the first had been as low, and those of the second as high as they could;
+            `most` is that of the opposite. Both are None where none failed.
+        is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
+            `least` and `most` are, too: what failed decides nothing in silence.
     """
 
     first: str
@@ -45,6 +56,9 @@ class AgentDifference:
     units: str
     count: int
     is_paired: bool
+    left_out: int
+    least: float | None
+    most: float | None
     is_clear: bool
 
     @property
@@ -52,63 +66,142 @@ class AgentDifference:
         ahead = f"{name_agent(self.first)} is ahead of {name_agent(self.second)}"
         if self.difference == 0.0:
             ahead = f"{name_agent(self.first)} is level with {name_agent(self.second)}, apart"
+        ahead += f" by {format_number(self.difference)}"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
-        by = format_number(self.difference)
-        size = f"{ahead} by {by}; how sure that is cannot be told from {tasks}."
+        conclusion = f"how sure that is cannot be told from {tasks}"
         if self.low is not None and self.high is not None:
             ends = f"{format_number(self.low)} to {format_number(self.high)}"
             design = "paired" if self.is_paired else "unpaired"
-            chance = "is larger than chance" if self.is_clear else "may be chance"
-            size = f"{ahead} by {by} ({ends}, {design} over {tasks}): that {chance}."
+            rough = f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+            ahead += f" ({ends}, {design} over {tasks}{rough})"
+            conclusion = f"that {'is larger than chance' if self.is_clear else 'may be chance'}"
+        if self.least is None or self.most is None:
+            size = f"{ahead}; {conclusion}." if self.low is None else f"{ahead}: {conclusion}."
+        else:
+            ends = f"{format_number(self.least)} to {format_number(self.most)}"
+            rewards = (
+                "1 failed reward is"
+                if self.left_out == 1
+                else f"{self.left_out} failed rewards are"
+            )
+            whose = "it" if self.left_out == 1 else "they"
+            size = f"{ahead}. {rewards} left out; at the ends of what {whose} could be, the difference is {ends}: {conclusion}."
         if not self.is_paired:
             size += " Let both answer the same tasks: harder ones then count for both."
         return size
 
 
+class UnitTotals(NamedTuple):
+    """The rewards of agents in each unit, as arrays [A,U]: how many, how many did not fail, and the sum of those.
+
+    `least` and `most` are the sums of all, with those that failed as low, or as high, as they could have been.
+    """
+
+    responses: Floats
+    scored: Floats
+    total: Floats
+    least: Floats
+    most: Floats
+
+    def of(self, agents: int | list[int]) -> "UnitTotals":
+        return UnitTotals._make(array[agents] for array in self)
+
+
 def compare_agents(
-    first: str, second: str, sums: Floats, counts: Floats, units: str, pairs: int
+    first: str,
+    second: str,
+    totals: UnitTotals,
+    units: str,
+    pairs: int,
+    limits: tuple[float, float],
 ) -> AgentDifference:
     """Return the difference of two agents that have a mean each.
 
     Args:
-        sums: of the rewards of each in each unit, [2,U], without failed ones; `counts` are their numbers, [2,U].
+        totals: those of both, [2,U].
         units: what the units are called.
         pairs: the number of pairs whose intervals are to hold together with 95 %.
+        limits: the least and greatest reward that is possible.
     """
-    is_shared = counts.all(axis=0)
-    count = int(np.count_nonzero(is_shared))
-    is_paired = count > 1
-    if is_paired:
-        means = sums[:, is_shared] / counts[:, is_shared]
-        estimate = ratio_interval(means[0] - means[1], np.ones(count))
-    else:
-        # one task in common, or none, shows no more than those that each has alone
-        estimate = difference_interval(sums, counts)
-    assert estimate is not None, "both agents have a mean"
+    estimate, is_paired = _measure_difference(totals.total, totals.scored)
     low, high = interval_among(estimate, pairs)
+    is_clear = low is not None and low > 0.0
+    left_out = int((totals.responses - totals.scored).sum())
+    ends: list[float] = []
+    if left_out:
+        for better, worse in ((totals.least, totals.most), (totals.most, totals.least)):
+            end, _ = _measure_difference(np.stack([better[0], worse[1]]), totals.responses)
+            ends.append(end.value)
+            low_end, _ = interval_among(end, pairs)
+            is_clear &= low_end is not None and low_end > 0.0
+    shown = estimate._replace(low=low, high=high)
+    shown = within_limits(shown, (limits[0] - limits[1], limits[1] - limits[0]))
     return AgentDifference(
         first=first,
         second=second,
         difference=estimate.value,
-        low=low,
-        high=high,
+        low=shown.low,
+        high=shown.high,
         units=units,
         count=estimate.clusters,
         is_paired=is_paired,
-        is_clear=low is not None and low > 0.0,
+        left_out=left_out,
+        least=ends[0] if ends else None,
+        most=ends[1] if ends else None,
+        is_clear=is_clear,
     )
 
 
+def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
+    """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
+    is_shared = counts.all(axis=0)
+    count = int(np.count_nonzero(is_shared))
+    if count < 2:
+        # one task in common, or none, shows no more than those that each has alone
+        return difference_interval(sums, counts), False
+    means = sums[:, is_shared] / counts[:, is_shared]
+    estimate = ratio_interval(means[0] - means[1], np.ones(count))
+    assert estimate is not None, "they have two units in common"
+    return estimate, True
+
+
+def mean_reward(totals: UnitTotals, limits: tuple[float, float]) -> Estimate | None:
+    """Return the mean of an agent's rewards that did not fail, from its totals [U]; None without any.
+
+    Its interval ends at the least and the greatest reward that is possible.
+    """
+    estimate = ratio_interval(totals.total, totals.scored)
+    return estimate and within_limits(estimate, limits)
+
+
+def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+    """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
+    least, most = limits
+    # a combiner of one's own may give more than 1, and rounding a little more
+    is_inside = least - ROUNDING <= estimate.value <= most + ROUNDING
+    return estimate.within(least, most)._replace(value=estimate.value) if is_inside else estimate
+
+
+def limits_of(decisions: Iterable[Decision]) -> tuple[float, float]:
+    """Return the least and the greatest reward that some decisions can give; of none, any is possible."""
+    limits = [reward_limits(decision) for decision in decisions]
+    if not limits:
+        return NO_LIMITS
+    return min(low for low, _ in limits), max(high for _, high in limits)
+
+
 class UnitRewards(NamedTuple):
-    """The rewards of an agent for one unit: how many, how many of them did not fail, and the sum of those."""
+    """The rewards of an agent for one unit, as `UnitTotals` has those of many."""
 
     agent: str
     unit: str
     responses: int
     scored: int
     total: float
+    least: float
+    most: float
 
 
 class RankedAgent(NamedTuple):
@@ -125,37 +218,41 @@ class RankedAgent(NamedTuple):
     lead: AgentDifference | None
 
 
-def rank_agents(rewards: Iterable[UnitRewards]) -> list[RankedAgent]:
-    """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean."""
+def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> list[RankedAgent]:
+    """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean.
+
+    `limits` are the least and the greatest reward that is possible.
+    """
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
     units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
-    responses, scored, sums = np.zeros((3, len(agents), len(units)))
+    arrays = np.zeros((len(UnitTotals._fields), len(agents), len(units)))
     for row in rows:
-        cell = agents[row.agent], units[row.unit]
-        responses[cell] += row.responses
-        scored[cell] += row.scored
-        sums[cell] += row.total
-    means = {agent: ratio_interval(sums[row], scored[row]) for agent, row in agents.items()}
+        arrays[:, agents[row.agent], units[row.unit]] += row[2:]
+    totals = UnitTotals._make(arrays)
+    means = {agent: mean_reward(totals.of(row), limits) for agent, row in agents.items()}
     order = sorted(agents, key=lambda agent: _descending(means[agent]))
     with_mean = [agent for agent in order if means[agent] is not None]
     leads = {}
     for pair in pairwise(with_mean):
-        both = [agents[agent] for agent in pair]
+        both = totals.of([agents[agent] for agent in pair])
         leads[pair[0]] = compare_agents(
-            *pair, sums[both], scored[both], describe_units(units), len(with_mean) - 1
+            *pair, both, describe_units(units), len(with_mean) - 1, limits
         )
-    return [
-        RankedAgent(
-            agent=agent,
-            responses=int(responses[agents[agent]].sum()),
-            scored=int(scored[agents[agent]].sum()),
-            units=int(np.count_nonzero(scored[agents[agent]])),
-            mean=means[agent],
-            lead=leads.get(agent),
+    ranked = []
+    for agent in order:
+        own = totals.of(agents[agent])
+        ranked.append(
+            RankedAgent(
+                agent=agent,
+                responses=int(own.responses.sum()),
+                scored=int(own.scored.sum()),
+                units=int(np.count_nonzero(own.scored)),
+                mean=means[agent],
+                lead=leads.get(agent),
+            )
         )
-        for agent in order
-    ]
+    return ranked
 
 
 def _descending(mean: Estimate | None) -> float:

@@ -69,7 +69,9 @@ def test_the_nearest_change_turns_two_agents_and_a_smaller_one_does_not(
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
     _, second = measure_ranking(ranker).figures["pairs"]
     assert second.is_clear
-    assert second.sentences()[0].endswith("): that is larger than chance.")
+    assert second.sentences()[0].endswith(
+        "; rough, with fewer than 20): that is larger than chance."
+    )
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear
@@ -93,7 +95,10 @@ def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) 
     if first.second == "bad":
         assert (first.is_paired, first.count) == (False, 9)
         assert first.is_clear
-        assert "unpaired over 9 tasks or more of each)" in first.sentences()[0]
+        assert (
+            "unpaired over 9 tasks or more of each; rough, with fewer than 20)"
+            in first.sentences()[0]
+        )
     lone = next(pair for names, pair in by_names.items() if "lone" in names)
     assert lone.low is None
     assert "how sure that is cannot be told from" in lone.sentences()[0]

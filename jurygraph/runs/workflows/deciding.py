@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import can_be_decided_together, reward_values
+from jurygraph.decision.decide import RewardValues, can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
@@ -116,13 +116,23 @@ class _Batch:
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(self, decision: Decision, combiners: Combiners) -> Floats:
-        """Return the values of the rewards, NaN where they failed, [R]."""
+    def decide(self, decision: Decision, combiners: Combiners) -> RewardValues:
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
             return reward_values(decision, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
         tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
-        return np.concatenate([reward_values(decision, table, combiners) for table in tables])
+        return _join_values(reward_values(decision, table, combiners) for table in tables)
+
+
+def _join_values(parts: Iterable[RewardValues]) -> RewardValues:
+    return RewardValues._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+class DecidedRewards(NamedTuple):
+    """The rewards of all rows, and the decisions that gave them, one for each plan."""
+
+    values: RewardValues
+    decisions: Sequence[Decision]
 
 
 class VerdictTables:
@@ -170,16 +180,17 @@ class VerdictTables:
         table = _unpack_table(questions, sum(sizes), first.widths, cells)
         self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
-    def decide(self, config: Config) -> Floats:
-        """Return the rewards that `rescore` gives under a config, NaN where they failed, [R]. Raises as it does."""
+    def decide(self, config: Config) -> DecidedRewards:
+        """Return the rewards that `rescore` gives under a config. Raises as it does."""
         refuse_other_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
         decisions = [self._decision(batch.task, config, combiners) for batch in self._batches]
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
+        nothing = RewardValues(*np.zeros((3, 0)))
         values = [batch.decide(decision, combiners) for batch, decision in pairs]
-        return np.concatenate([np.zeros(0), *values])
+        return DecidedRewards(_join_values([nothing, *values]), decisions)
 
     def _decision(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:

@@ -74,7 +74,7 @@ def test_random_changes_give_the_rewards_of_rescore(
                     tables.decide(config)
                 continue
             decided += 1
-            rewards = dict(zip(names, tables.decide(config).tolist(), strict=True))
+            rewards = dict(zip(names, tables.decide(config).values.value.tolist(), strict=True))
             for trace in traces_of(folder):
                 expected = trace.reward.value
                 found = rewards[trace.response_id]
@@ -85,10 +85,10 @@ def test_random_changes_give_the_rewards_of_rescore(
 def test_a_task_without_its_texts_is_decided_with_unchanged_settings_alone(plain: Path) -> None:
     with closing(Run.open(plain)) as run:
         task = next(run.traces()).task_id
-        before = VerdictTables(run).decide(run.config)
+        before = VerdictTables(run).decide(run.config).values.value
     erase(plain, "task", task, "as its author wished")
     with closing(Run.open(plain)) as run:
         tables = VerdictTables(run)
-        assert sorted(map(str, tables.decide(run.config))) == sorted(map(str, before))
+        assert sorted(map(str, tables.decide(run.config).values.value)) == sorted(map(str, before))
         with pytest.raises(InputError, match="were erased"):
             tables.decide(apply_settings(run.config, ["failure.rule=strict"]))

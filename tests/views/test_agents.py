@@ -1,0 +1,89 @@
+"""Which of two agents is better, with what failed and what is possible."""
+
+import pytest
+
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision
+from jurygraph.views.agents import UnitRewards, limits_of, rank_agents
+
+
+def rewards(agent: str, *values: float | tuple[float, float]) -> list[UnitRewards]:
+    """Return the reward of an agent for each task; that of a pair failed, and could be anything between."""
+    rows = []
+    for task, value in enumerate(values):
+        unit = f"task {task}"
+        if isinstance(value, tuple):
+            rows.append(UnitRewards(agent, unit, 1, 0, 0.0, *value))
+        else:
+            rows.append(UnitRewards(agent, unit, 1, 1, value, value, value))
+    return rows
+
+
+def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
+    """As a stranger saw: the task that failed is the only one in which the other agent may be ahead."""
+    failed = (0.25, 0.75)
+    nova = rewards("nova", 1.0, 1.0, 0.75, failed, 0.5, 1.0, 0.25, 1.0)
+    relay = rewards("relay", 0.5, 0.0, 0.75, 0.75, 0.0, 0.0, 0.25, 0.75)
+    first, _ = rank_agents([*nova, *relay], (0.0, 1.0))
+    lead = first.lead
+    assert lead is not None
+    assert lead.low is not None
+    assert lead.low > 0.0
+    assert (lead.left_out, lead.least, lead.most) == (1, 0.34375, 0.40625)
+    assert not lead.is_clear
+    assert lead.sentence.endswith(
+        "rough, with fewer than 20). 1 failed reward is left out; at the ends of what it could be, the difference is "
+        "0.3438 to 0.4062: that may be chance."
+    )
+
+
+def test_a_difference_that_no_failed_reward_can_undo_is_larger_than_chance() -> None:
+    better = rewards("better", *[0.9, 0.8, 0.95, 0.85] * 6, (0.0, 1.0))
+    worse = rewards("worse", *[0.2, 0.1, 0.15, 0.05] * 6, 0.1)
+    first, _ = rank_agents([*better, *worse], (0.0, 1.0))
+    assert first.lead is not None
+    assert "paired over 24 tasks)." in first.lead.sentence
+    assert first.lead.sentence.endswith(": that is larger than chance.")
+
+
+def test_an_interval_ends_where_rewards_end() -> None:
+    first, second = rank_agents(
+        [*rewards("best", 1.0, 1.0, 0.5), *rewards("worst", 0.0, 0.5, 0.0)], (0.0, 1.0)
+    )
+    assert (first.mean and first.mean.high, second.mean and second.mean.low) == (1.0, 0.0)
+    assert first.lead is not None
+    assert first.lead.high == 1.0
+
+
+def test_rewards_beyond_the_limits_are_not_cut_off() -> None:
+    (only,) = rank_agents(rewards("own combiner", 1.5, 2.5), (0.0, 1.0))
+    assert only.mean is not None
+    assert only.mean.high is not None
+    assert only.mean.high > 2.5
+
+
+def test_limits_follow_from_weights_penalties_and_clip() -> None:
+    def spec(name: str, weight: float, **inputs: float) -> ComponentSpec:
+        columns = {}
+        for question, size in inputs.items():
+            sign = 1.0 if size > 0 else -1.0
+            columns[question] = ComponentInput(
+                questions=(question,), weights=(sign,), input_weight=abs(size)
+            )
+        direction = -1 if weight < 0 else 1
+        return ComponentSpec(
+            name=name,
+            weight=weight,
+            direction=direction,
+            combiner="flat",
+            version="1",
+            inputs=columns,
+        )
+
+    plain = Decision(specs=(spec("good", 2.0, a=1.0), spec("bad", -0.5, b=1.0)))
+    penalized = Decision(specs=(spec("rubric", 1.0, a=2.0, b=-1.0),))
+    clipped = plain.model_copy(update={"clip": (0.0, 1.0)})
+    assert limits_of([plain]) == (-0.5, 2.0)
+    assert limits_of([penalized]) == (-0.5, 1.0)
+    assert limits_of([clipped]) == (0.0, 1.0)
+    assert limits_of([plain, penalized]) == (-0.5, 2.0)
+    assert limits_of([]) == pytest.approx((-float("inf"), float("inf")))
