@@ -1,10 +1,15 @@
-"""One verdict for those on the turns of a response, with the value that its reward counts: for tables and studies."""
+"""What a reward counts of several verdicts on a question, of its judges, samples and turns: for tables and studies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from jurygraph.decision.table import build_table
+import numpy as np
+
+from jurygraph.arrays import Floats
+from jurygraph.decision.combiners import weighted_mean
+from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
+from jurygraph.schema.plan import SUBMITTED
 
 
 def fold_turns(
@@ -66,6 +71,52 @@ def _fold(
         native = typical.native if typical.scale is None else low + value * (high - low)
         fields |= {"score": value, "met": bool(cells.met[0, 0]), "native": native}
     return typical.model_copy(update=fields)
+
+
+def is_about_response(question: Question) -> bool:
+    """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
+    return question.scope in ("response", "group") and question.material == SUBMITTED
+
+
+def question_values(
+    decision: Decision, questions: Iterable[Question], read_table: Callable[[], VerdictTable]
+) -> dict[str, Floats]:
+    """Return what a component gets of each question about whole responses, [R]; NaN where nothing is judged.
+
+    They are the questions that may have several verdicts, which are folded as the decision says, or a calibration;
+    only for these is the table read. A component that counts goes before others; without one it is the mean.
+    """
+    uses: dict[str, tuple[ComponentSpec | None, list[ComponentInput]]] = {}
+    for spec in (*decision.specs, *decision.counting_specs):
+        of_spec: dict[str, list[ComponentInput]] = {}
+        for use in spec.inputs.values():
+            for name in use.questions:  # a panel has an input for each judge
+                of_spec.setdefault(name, []).append(use)
+        uses.update({name: (spec, inputs) for name, inputs in of_spec.items()})
+    table: VerdictTable | None = None
+    values = {}
+    for question in questions:
+        if not is_about_response(question):
+            continue
+        alone = ComponentInput(questions=(question.id,), weights=(1.0,))
+        counting, inputs = uses.get(question.id, (None, [alone]))
+        if question.seats == 1 and not any(question.id in use.calibration for use in inputs):
+            continue
+        table = table or read_table()
+        columns = []
+        weights = []
+        for use in inputs:
+            weight = use.weights[use.questions.index(question.id)]
+            fields = {"questions": (question.id,), "weights": (weight,)}
+            single = use.model_copy(update=fields)
+            direction = 1 if counting is None else counting.direction
+            met_from = {} if counting is None else {"met_from": counting.met_from}
+            cells = table.score_matrix(single, decision.rule, direction, "partial", **met_from)
+            columns.append(cells.value)
+            weights.append(np.where(cells.applicable, use.input_weight, 0.0))
+        value, is_judged = weighted_mean(np.hstack(columns), np.hstack(weights))
+        values[question.id] = np.where(is_judged, value, np.nan)
+    return values
 
 
 def _is_judged(verdict: RecordedVerdict) -> bool:

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache, partial
 from html import escape
 from importlib.util import find_spec
 from itertools import chain
+from math import isnan
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from jurygraph.decision.combiners import Combiners
+    from jurygraph.decision.table import VerdictTable
     from jurygraph.explanation import Explanation
     from jurygraph.sources.user_modules import FolderModules
 
@@ -453,8 +455,27 @@ class Run(Displayed):
         return fold_turns(list(verdicts), self.decision_of(trace.task_id), questions, seat_of)
 
     def question_scores(self, trace: Trace) -> dict[str, float]:
-        """Return the mean score of each question about a trace's response, of one about turns the value that counts."""
-        return mean_scores(trace.response_id, self.verdicts_about(trace))
+        """Return the score of each question about a trace's response, of several verdicts the value that counts.
+
+        A question whose verdicts leave nothing that counts, such as votes without a majority, has none.
+        """
+        from jurygraph.decision.table import build_table  # lazily: it loads NumPy
+        from jurygraph.decision.turns import is_about_response, question_values
+
+        survey = self.survey_without_texts_of(trace.task_id)
+        questions = {
+            question.id: question for question in survey.questions if is_about_response(question)
+        }
+        verdicts = [verdict for verdict in trace.verdicts if verdict.question in questions]
+
+        def read_table() -> "VerdictTable":
+            return build_table(list(questions.values()), [trace.response_id], verdicts)
+
+        decision = self.decision_of(trace.task_id)
+        values = question_values(decision, questions.values(), read_table)
+        scores = mean_scores(trace.response_id, self.verdicts_about(trace))
+        scores |= {question: float(value) for question, (value,) in values.items()}
+        return {question: score for question, score in scores.items() if not isnan(score)}
 
     def predicted_scores(self, trace: Trace) -> dict[str, float]:
         """Return what each reviewer is predicted to give, by question, on the reviewer's own scale."""
@@ -567,7 +588,7 @@ class Run(Displayed):
         """Return the table `rewards`, one row per response, or `verdicts`, one row each, as a pandas DataFrame.
 
         The columns are those of `jurygraph export`. `texts` adds the columns `prompt` and `text`, and `questions`
-        the mean score of each question to the rewards. Raises `InputError` without pandas and pyarrow.
+        the score of each question, as it counts, to the rewards. Raises `InputError` without pandas and pyarrow.
         """
         pandas = import_library("pandas")
         arrow = import_library("pyarrow")

@@ -80,7 +80,7 @@ class TabledRun(Protocol):
 class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
-    `texts` are `prompt` and `text`; the others are of the rewards alone: the mean scores of questions, their reasons,
+    `texts` are `prompt` and `text`; the others are of the rewards alone: the scores of questions, their reasons,
     and advantages by response. Verdicts have rows of their own.
     """
 

@@ -10,12 +10,15 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
+from math import isnan
 from pathlib import Path
 from typing import Any
 from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
+from jurygraph.decision.table import VerdictTable, build_table
+from jurygraph.decision.turns import is_about_response, question_values
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
@@ -28,8 +31,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups_after,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroup, pack_group
-from jurygraph.schema import Question
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema import Question, SurveyWithoutTexts
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
@@ -51,8 +53,9 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
-    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, coverage REAL NOT NULL, gates TEXT NOT NULL,
-    failed INTEGER NOT NULL, unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
+    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL,
+    coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, unsupported INTEGER NOT NULL,
+    calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
 CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
@@ -271,7 +274,11 @@ class RunIndex:
         traces = group.traces
         self._insert("responses", [self._response_row(task, group, trace) for trace in traces])
         self._insert("components", chain.from_iterable(map(self._component_rows, traces)))
-        verdicts = (self._verdict_rows(trace, questions) for trace in traces)
+        values = self._fold_verdicts(group, survey)
+        verdicts = []
+        for row, trace in enumerate(traces):
+            counted = {index: column[row] for index, column in values.items()}
+            verdicts.append(self._verdict_rows(trace, questions, counted))
         self._insert("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         self._insert("calls", map(_call_row, calls))
@@ -282,6 +289,25 @@ class RunIndex:
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+
+    def _fold_verdicts(
+        self, group: StoredGroup, survey: SurveyWithoutTexts
+    ) -> dict[int, list[float | None]]:
+        """Return what counts of several verdicts on a question, for each response, by the question's index."""
+        indices = {question.id: index for index, question in enumerate(survey.questions)}
+        asked = [question for question in survey.questions if is_about_response(question)]
+
+        def read_table() -> VerdictTable:
+            names = [trace.response_id for trace in group.traces]
+            verdicts = [v for v in group.verdicts(survey) if v.question in ids]
+            return build_table(asked, names, verdicts)
+
+        ids = {question.id for question in asked}
+        values = question_values(self.run.decision(group.decision), asked, read_table)
+        return {
+            indices[question]: [None if isnan(value) else value for value in column.tolist()]
+            for question, column in values.items()
+        }
 
     def _add_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
@@ -342,8 +368,12 @@ class RunIndex:
             yield self._number_of("component", name), trace.record.seq, judged, counted
 
     def _verdict_rows(
-        self, trace: TraceWithoutTexts, questions: Sequence[int]
+        self,
+        trace: TraceWithoutTexts,
+        questions: Sequence[int],
+        counted: Mapping[int, float | None],
     ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_valid_verdicts(trace)):
             judge = verdict.get("judge")
             failure = verdict.get("failure")
@@ -352,7 +382,7 @@ class RunIndex:
                 questions[verdict["question"]],
                 position,
                 None if judge is None else self._number_of("judge", judge),
-                verdict.get("score"),
+                counted.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._number_of("failure", " ".join(failure)),
             )
 
@@ -363,9 +393,8 @@ def _valid_verdicts(trace: TraceWithoutTexts) -> Iterator[Mapping[str, Any]]:
 
 
 def _kind_of(question: Question) -> str:
-    """Return `question` if the mean score of its verdicts is a figure of a response: a column of the table."""
-    has_score = question.scope in ("response", "group") and question.material == SUBMITTED
-    return "question" if has_score else "other question"
+    """Return `question` if the score of its verdicts is a figure of a response: a column of the table."""
+    return "question" if is_about_response(question) else "other question"
 
 
 def _call_row(call: Mapping[str, Any]) -> tuple[str, float | None, bool]:

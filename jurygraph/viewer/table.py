@@ -197,9 +197,9 @@ def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
         known = ", ".join(index.names("component"))
         raise InputError(f"there is no component {page.query.grid!r}; known: {known}")
     marks = ", ".join("?" * len(page.rows))
-    # Of questions about turns the mean is not what counts, so that only those about a whole response are shown.
+    # Of questions about turns no verdict has the score that counts: only those about a whole response are shown.
     found = index.fetch(
-        "SELECT responses.name, asked.name, avg(verdicts.score) FROM responses"
+        "SELECT responses.name, asked.name, max(verdicts.score) FROM responses"
         " JOIN verdicts ON verdicts.response = responses.number"
         " JOIN names AS asked ON asked.number = verdicts.question AND asked.kind = 'question'"
         f" WHERE responses.number IN ({marks})"
@@ -233,7 +233,7 @@ def expression_of(index: RunIndex, column: str) -> str:
         return f"(SELECT counted FROM components WHERE component = {number} AND response = responses.number)"
     number = index.names("question").get(column)
     if number is not None:
-        return f"(SELECT avg(score) FROM verdicts WHERE question = {number} AND response = responses.number)"
+        return f"(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)"
     columns = [*_SOURCES, *index.names("component"), *index.names("question")]
     hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
     raise InputError(f"there is no column {column!r}; {hint}")

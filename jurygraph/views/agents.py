@@ -87,7 +87,8 @@ class AgentDifference:
                 else f"{self.left_out} failed rewards are"
             )
             whose = "it" if self.left_out == 1 else "they"
-            size = f"{ahead}. {rewards} left out; at the ends of what {whose} could be, the difference is {ends}: {conclusion}."
+            at_ends = f"at the ends of what {whose} could be, the difference is {ends}"
+            size = f"{ahead}. {rewards} left out; {at_ends}: {conclusion}."
         if not self.is_paired:
             size += " Let both answer the same tasks: harder ones then count for both."
         return size

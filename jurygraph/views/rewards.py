@@ -209,8 +209,8 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
         predicted = name_predictions(run)
         if len(names) + len(predicted) <= _MAX_COLUMNS:
             names += predicted
-    predict = _predictor(run)
-    columns = [_find_column(run, "--columns", name, predict) for name in dict.fromkeys(names)]
+    scores = _read_scores(run)
+    columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
     def read_row(trace: TraceWithoutTexts) -> tuple[list[Any], TraceWithoutTexts]:
@@ -252,7 +252,7 @@ def name_predictions(run: Run) -> list[str]:
 
 
 def _find_column(
-    run: Run, option: str, name: str, predict: "Predictor | None" = None
+    run: Run, option: str, name: str, scores: "_ScoreReaders | None" = None
 ) -> RewardColumn:
     if name in _COLUMNS:
         return _COLUMNS[name]
@@ -266,18 +266,18 @@ def _find_column(
         component = components[name]
         return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
     read = trace_reader(run)
+    scores = scores or _read_scores(run)
     questions = run.questions()
     if name.startswith(PREDICTED):
         predicted = run.reviewer_questions()
         wanted = full_question(name.removeprefix(PREDICTED), predicted)
         if wanted in predicted:
-            predict = predict or _predictor(run)
-            return RewardColumn(name, lambda trace: predict(address_of(trace)).get(wanted))
+            predicted_of = scores.predicted
+            return RewardColumn(name, lambda trace: predicted_of(address_of(trace)).get(wanted))
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
-        return RewardColumn(
-            name, lambda trace: run.question_scores(read(address_of(trace))).get(question)
-        )
+        score_of = scores.questions
+        return RewardColumn(name, lambda trace: score_of(address_of(trace)).get(question))
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
         label = labels[name]
@@ -310,11 +310,21 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
     return read
 
 
-Predictor = Callable[[tuple[int, str]], dict[str, float]]
-"""A function that returns what reviewers are predicted to give the response at an address."""
+_ScoreReader = Callable[[tuple[int, str]], dict[str, float]]
 
 
-def _predictor(run: Run) -> Predictor:
-    """Return a predictor that all columns share: the predictions of a response are made together."""
+class _ScoreReaders(NamedTuple):
+    """Functions that return the scores of questions, and what reviewers are predicted to give, of the response at an
+    address."""
+
+    questions: _ScoreReader
+    predicted: _ScoreReader
+
+
+def _read_scores(run: Run) -> _ScoreReaders:
+    """Return readers that all columns share: the scores of a response are made together."""
     read = trace_reader(run)
-    return lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address)))
+    return _ScoreReaders(
+        questions=lru_cache(maxsize=1)(lambda address: run.question_scores(read(address))),
+        predicted=lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address))),
+    )

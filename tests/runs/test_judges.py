@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.table_reader import read_table
+from jurygraph.runs.table_reader import TableOptions, read_table
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import learn_confusions, rescore
 from jurygraph.runs.writable_run import CallStore
@@ -24,6 +24,8 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.table import expression_of
 from jurygraph.views.rewards import Selection, view_rewards
 from jurygraph.views.trace import view_trace
 from tests.runs.sample_runs import scored_session, traces_of, verify_run, write_tasks
@@ -200,6 +202,27 @@ def test_rescoring_may_change_the_fold_and_asks_nobody(tmp_path: Path, tasks: Pa
                 apply_settings(run.config, ["evaluators.0.samples=2"]),
                 lambda count: None,
             )
+
+
+@pytest.mark.parametrize("fold", ["mean", "median", "majority"])
+def test_columns_of_questions_have_what_the_reward_counts(
+    fold: str, tmp_path: Path, tasks: Path
+) -> None:
+    score(tmp_path / "run", tasks, Clients().config(fold))
+    names = [f"criteria@{name}" for name in WEIGHTS]
+    with closing(Run.open(tmp_path / "run")) as run:
+        shown = view_rewards(run, Selection(), ["reward", *names])
+        with closing(read_table(run, options=TableOptions(questions=True))) as table:
+            (exported, *_) = [row for rows in table.batches() for row in rows]
+        with closing(RunIndex(run, is_temporary=True)) as index:
+            index.update()
+            columns = ", ".join(expression_of(index, name) for name in ["reward", *names])
+            paged = index.fetch(f"SELECT {columns} FROM responses")
+    assert [tuple(row) for row in shown.rows] == paged
+    reward, *values = paged[0]
+    weighed = zip(WEIGHTS.values(), values, strict=True)
+    assert reward == pytest.approx(sum(weight * value for weight, value in weighed) / 2.0)
+    assert [exported[f"question.{name}"] for name in names] == values
 
 
 def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_path: Path) -> None:

@@ -211,7 +211,8 @@ def export(
     questions: Annotated[
         bool,
         typer.Option(
-            "--questions", help="Add the mean score of each question to the rows of responses."
+            "--questions",
+            help="Add the score of each question, as it counts, to the rows of responses.",
         ),
     ] = False,
     reasons: Annotated[

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import RewardValues, can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
