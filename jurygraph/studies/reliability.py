@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from operator import attrgetter
 from statistics import fmean
 
@@ -16,6 +17,7 @@ from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR, describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
+from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
@@ -55,6 +57,14 @@ class Scores:
     @property
     def name(self) -> str:
         return self.question if self.judge is None else f"{self.question} ({self.judge})"
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Return the mean of the samples of each response."""
+        samples: dict[str, list[float]] = {}
+        for response, value in zip(self.responses, self.values, strict=True):
+            samples.setdefault(response, []).append(value)
+        return {response: fmean(values) for response, values in samples.items()}
 
     def add(self, value: float, trace: Trace, unit: str) -> None:
         self.values.append(value)
@@ -181,8 +191,10 @@ def report(scores: RunScores) -> Report:
         "questions": questions,
         "left_out": scores.left_out,
     }
+    pairs = compare_pairs(by_question, scores.last_judges)
     if judges:
         figures["judges"] = judges
+        figures["pairs"] = pairs
     notes = list(omission_notes(scores.left_out))
     unit_count = len(set(scores.rewards.units))
     units = describe_units(scores.rewards.units)
@@ -214,9 +226,18 @@ def report(scores: RunScores) -> Report:
         "responses": "responses",
         "mean": "mean",
     }
-    sections.append(
-        ReportTable.of({**columns, "α (95 %)": "alpha"}, judge_rows, most=_MAX_QUESTIONS)
-    )
+    sections.append(ReportTable.of(columns, judge_rows, most=_MAX_QUESTIONS))
+    columns = {"judges on": "name", "responses of several": "responses", "α (95 %)": "alpha"}
+    sections.append(ReportTable.of(columns, judges, most=_MAX_QUESTIONS))
+    columns = {
+        "judge A": "first",
+        "judge B": "second",
+        "answers of both": "both",
+        "differ": "differ",
+        "met by A alone": "first_alone",
+        "met by B alone": "second_alone",
+    }
+    sections.append(ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS))
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions)
     return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
@@ -299,10 +320,7 @@ def agreement_of_judges(
     units: dict[str, str] = {}
     for judge, scores in judges.items():
         units |= zip(scores.responses, scores.units, strict=True)
-        samples: dict[str, list[float]] = {}
-        for response, value in zip(scores.responses, scores.values, strict=True):
-            samples.setdefault(response, []).append(value)
-        means[judge] = {response: fmean(values) for response, values in samples.items()}
+        means[judge] = scores.means
     table = np.array([[row.get(response, np.nan) for response in units] for row in means.values()])
     compared = table[[judge != last_judge for judge in means]]
     return {
@@ -314,6 +332,36 @@ def agreement_of_judges(
         },
         "alpha": alpha_interval(compared, "interval", tasks=list(units.values())),
     }
+
+
+def compare_pairs(
+    by_question: Mapping[str, Mapping[str, Scores]], last_judges: Mapping[str, str]
+) -> list[Figures]:
+    """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
+
+    The answers are those to all questions about all responses; a mean score of 0.5 or more is met. A judge to whom a
+    question went on because others differed is not compared on it.
+    """
+    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = {}
+    for question, by_judge in sorted(by_question.items()):
+        last_judge = last_judges.get(question)
+        means = {judge: scores.means for judge, scores in by_judge.items() if judge != last_judge}
+        for first, second in combinations(sorted(means), 2):
+            tally = counts.setdefault((first, second), Counter())
+            for response in means[first].keys() & means[second].keys():
+                scores = means[first][response], means[second][response]
+                tally[scores[0] >= MET_THRESHOLD, scores[1] >= MET_THRESHOLD] += 1
+    return [
+        {
+            "first": first,
+            "second": second,
+            "both": tally.total(),
+            "differ": tally[True, False] + tally[False, True],
+            "first_alone": tally[True, False],
+            "second_alone": tally[False, True],
+        }
+        for (first, second), tally in sorted(counts.items())
+    ]
 
 
 def _correlation(correlation: Estimate | None) -> Figures | None:

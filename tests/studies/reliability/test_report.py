@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jurygraph.studies import reliability
-from jurygraph.studies.reliability import RunScores, Scores, agreement_of_judges
+from jurygraph.studies.reliability import RunScores, Scores, agreement_of_judges, compare_pairs
 from tests.studies.figures import Figures, figures_of
 
 
@@ -103,3 +103,21 @@ def test_judges_agree_as_krippendorff_computes_it() -> None:
     for judge_scores in single.values():
         add_score(judge_scores, 0.5, "r")
     assert agreement_of_judges("q", single)["alpha"] is None
+
+
+def test_each_two_judges_are_compared_over_all_that_both_answered() -> None:
+    answers = {
+        "q": {"mild": [0.9, 0.9, 0.9, 0.4], "strict": [0.1, 0.9, 0.1]},
+        "other": {"mild": [0.1], "strict": [0.6], "last": [0.9]},
+    }
+    by_question = {
+        question: {judge: Scores(question, judge) for judge in judges}
+        for question, judges in answers.items()
+    }
+    for question, judges in answers.items():
+        for judge, values in judges.items():
+            for number, value in enumerate(values):
+                add_score(by_question[question][judge], value, f"r{number}")
+    names = ("first", "second", "both", "differ", "first_alone", "second_alone")
+    (found,) = compare_pairs(by_question, {"other": "last"})
+    assert found == dict(zip(names, ("mild", "strict", 4, 3, 2, 1), strict=True))
