@@ -82,7 +82,7 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
 
 
 def jury_notes(jury: "Jury") -> list[str]:
-    """Return the run's purpose, unless it is training, the notes of evaluators, and those that lack a model, once."""
+    """Return the run's purpose, unless it is training, the notes of evaluators, and those on models, once."""
     notes = []
     if jury.purpose is not None:
         notes.append(f"purpose: {jury.purpose.description}")
@@ -92,6 +92,11 @@ def jury_notes(jury: "Jury") -> list[str]:
     if asking and not jury.gateways:
         remedy = "name a model in the config or with --model"
         notes.append(f"model: none, so {', '.join(asking)} cannot answer; {remedy}")
+    with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
+    if None in jury.gateways and asking and with_judges.issuperset(asking):
+        model = jury.config.model
+        remedy = "change `models`, or leave out `judges`"
+        notes.append(f"model: no evaluator asks {model} here, since each names its judges; {remedy}")
     return list(dict.fromkeys(notes))
 
 

@@ -317,3 +317,15 @@ def test_a_judge_without_a_model_is_named_before_it_starts(run: Command, tmp_pat
     tasks = write_project(tmp_path, judged, "evaluators: [criteria]\n") / "tasks.jsonl"
     dry = run("score", tasks, "--out", tmp_path / "run", "--dry-run")
     assert "model: none, so criteria cannot answer; name a model in the config" in dry.err
+
+
+def test_a_model_that_no_evaluator_asks_is_named(run: Command, tmp_path: Path) -> None:
+    criterion = {"id": "kind", "text": "It is kind.", "weight": 1.0}
+    judged = [{**task, "rubric": {"criteria": [criterion]}} for task in TASKS]
+    server = "openai-compatible:http://127.0.0.1:9/v1#"
+    config = f"models: {{a: '{server}a'}}\nevaluators: [{{use: criteria, judges: [a]}}]\n"
+    tasks = write_project(tmp_path, judged, config) / "tasks.jsonl"
+    command = ("score", tasks, "--out", tmp_path / "run", "--dry-run")
+    note = f"model: no evaluator asks {server}b here, since each names its judges"
+    assert note in run(*command, "--model", f"{server}b").err
+    assert "no evaluator asks" not in run(*command).err
