@@ -96,7 +96,9 @@ def jury_notes(jury: "Jury") -> list[str]:
     if None in jury.gateways and asking and with_judges.issuperset(asking):
         model = jury.config.model
         remedy = "change `models`, or leave out `judges`"
-        notes.append(f"model: no evaluator asks {model} here, since each names its judges; {remedy}")
+        notes.append(
+            f"model: no evaluator asks {model} here, since each names its judges; {remedy}"
+        )
     return list(dict.fromkeys(notes))
 
 

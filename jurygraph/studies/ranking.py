@@ -6,7 +6,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
 from typing import NamedTuple, get_args
@@ -14,12 +14,13 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.recipe import STAKEHOLDERS
+from jurygraph.decision.recipe import RUBRIC, STAKEHOLDERS
 from jurygraph.errors import InputError
+from jurygraph.messages import format_count
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
-from jurygraph.schema import Config
+from jurygraph.schema import ComponentInput, Config
 from jurygraph.schema.plan import Rule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
@@ -39,6 +40,8 @@ _BISECTIONS = 20
 _RINGS = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
+_MOST_CRITERIA = 12
+"""Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
 Rank = Callable[[float], dict[str, float]]
 """A function of a setting's value that returns the mean reward of each agent."""
@@ -73,21 +76,57 @@ class TriedSetting:
         return low, high
 
 
-def list_combiners(run: Run) -> frozenset[tuple[str, str]]:
-    """Return the components of all decisions of a run, with their combiners; this reads every decision."""
-    return frozenset(
-        (spec.name, spec.combiner) for decision in run.decisions() for spec in decision.specs
+@dataclass(frozen=True, kw_only=True)
+class DecidedBy:
+    """The means by which a run was decided.
+
+    Attributes:
+        combiners: the components of all decisions, with their combiners.
+        criteria: the weights of the rubric's criteria that can be tried: those that every rubric has, of one weight.
+        others: the number of all other criteria of rubrics.
+    """
+
+    combiners: Collection[tuple[str, str]] = ()
+    criteria: Mapping[str, float] = field(default_factory=dict)
+    others: int = 0
+
+
+def read_decisions(run: Run) -> DecidedBy:
+    """Return the means by which a run was decided; this reads every decision."""
+    combiners: set[tuple[str, str]] = set()
+    rubrics: list[set[tuple[str, float]]] = []
+    for decision in run.decisions():
+        for spec in decision.specs:
+            combiners.add((spec.name, spec.combiner))
+            if spec.name == RUBRIC:
+                rubrics.append({(name, _signed_weight(use)) for name, use in spec.inputs.items()})
+    names = {name for rubric in rubrics for name, _ in rubric}
+    shared = set.intersection(*rubrics) if rubrics else set()
+    # a dot in a setting's name would lead to a field of it
+    criteria = {name: weight for name, weight in sorted(shared) if "." not in name}
+    if len(criteria) > _MOST_CRITERIA:
+        criteria = {}
+    return DecidedBy(
+        combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
 
 
-def list_settings(config: Config, combiners: Collection[tuple[str, str]]) -> list[TriedSetting]:
-    """Return the settings that decide how verdicts count, with their values; `combiners` are those of the run."""
+def _signed_weight(use: ComponentInput) -> float:
+    return use.input_weight if use.weights[0] > 0 else -use.input_weight
+
+
+def list_settings(config: Config, decided: DecidedBy) -> list[TriedSetting]:
+    """Return the settings that decide how verdicts count, with their values; `decided` is of the run."""
+    combiners = decided.combiners
     components = {component for component, _ in combiners}
     names = {combiner for _, combiner in combiners}
     settings = []
     for name, weight in config.reward.items():
         most = max(5.0, 4.0 * abs(weight))
         settings.append(_number(f"reward.{name}", f"weight of {name}", weight, -most, most))
+    for name, weight in decided.criteria.items():
+        changed = config.criteria.get(name)
+        settings.append(_criterion(name, weight if changed is None else changed.weight))
     rubric = config.rubric
     if names & set(_AGGREGATIONS):
         if "gear" in names:
@@ -123,6 +162,13 @@ _AGGREGATIONS = ("flat", "gear", "hard-local", "hard-transitive")
 
 def _number(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
+
+
+def _criterion(name: str, weight: float) -> TriedSetting:
+    """Return the weight of a criterion, which keeps its sign: without a weight it would be no criterion."""
+    least, most = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
+    low, high = (least, most) if weight > 0 else (-most, -least)
+    return _number(f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high)
 
 
 def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
@@ -311,10 +357,7 @@ class Neighbours(AgentDifference):
     turn: NearestReversal | None
 
     def sentences(self) -> list[str]:
-        change = (
-            "No change of a single setting that was tried turns them; the weights of a rubric's "
-            "criteria were not tried."
-        )
+        change = "No change of a single setting that was tried turns them."
         if self.turn is not None:
             change = f"They change places {self.turn}."
         return [self.sentence, change]
@@ -330,7 +373,8 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
     rewards = _MeasuredRewards(ranker, config)
-    settings = list_settings(config, list_combiners(ranker.run))
+    decided = read_decisions(ranker.run)
+    settings = list_settings(config, decided)
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried)
     neighbours = [
@@ -361,19 +405,24 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     return Report(
         figures,
         [ReportTable.of(columns, rows)],
-        list(_notes(searched)),
+        list(_notes(searched, decided.others, ranker.run)),
         plots,
         conclusion,
         symbols.RANKING,
     )
 
 
-def _notes(searched: Sequence[str]) -> Iterator[str]:
+def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:
     yield (
         f"searched, one at a time: {', '.join(searched)}; from today's value outwards in steps that double, from 1/64 "
         "of it on, then by bisection. Two turns between two steps are missed, and so are changes of several settings "
         "at once; a weight keeps its sign"
     )
+    if others:
+        command = f"jurygraph rescore {run.folder} --out NEW --set criteria.NAME.weight=W"
+        why = "they are many, or not alike in all tasks"
+        weights = format_count(others, "weight")
+        yield f"not searched, {weights} of criteria, since {why}: {command}"
     yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
 
 

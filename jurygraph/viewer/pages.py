@@ -1,6 +1,6 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -17,11 +17,12 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.studies import comparison
 from jurygraph.studies.ranking import (
+    DecidedBy,
     TriedSetting,
     find_overtakings,
-    list_combiners,
     list_settings,
     measure_ranking,
+    read_decisions,
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.index import RunIndex
@@ -48,13 +49,13 @@ class OpenRun:
 
     Attributes:
         figures: what its overview shows, and the `means` of its agents.
-        combiners: the components of its decisions, with their combiners.
+        decided: the means by which it was decided.
     """
 
     run: Run
     index: RunIndex
     figures: Mapping[str, Any] = field(default_factory=dict)
-    combiners: Collection[tuple[str, str]] = ()
+    decided: DecidedBy = field(default_factory=DecidedBy)
     other: "OpenRun | None" = None
     """The second run, which this one is compared with."""
     comparison: tuple[tuple[int, int], Report] | None = None
@@ -78,7 +79,7 @@ class OpenRun:
     @property
     def controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
-        return list_settings(self.run.config, self.combiners)
+        return list_settings(self.run.config, self.decided)
 
     @property
     def name(self) -> str:
@@ -95,7 +96,7 @@ class OpenRun:
             return
         if self.index.update() or not self.figures:
             self.figures = {**describe_run(self.index), "means": read_means(self.index)}
-            self.combiners = list_combiners(self.run)
+            self.decided = read_decisions(self.run)
         end = monotonic()
         self.next_update = end + _PAUSES * (end - start)
 
@@ -127,7 +128,7 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     """
     run = opened.run
     changes = WhatIf.from_url(request.query)
-    settings = list_settings(changes.config_of(run), opened.combiners)
+    settings = list_settings(changes.config_of(run), opened.decided)
     scan = request.query.get("scan", "")
     scanned = next((each for each in settings if each.key == scan), None)
     if scan and scanned is None:

@@ -12,7 +12,9 @@ import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import AgentRanker, format_reversal, measure_ranking
+from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
+from tests.runs.sample_runs import scored_session, write_tasks
 
 
 def kind(task: jg.TaskView, response: jg.Response) -> float:
@@ -64,6 +66,44 @@ def test_the_nearest_change_turns_two_agents_and_a_smaller_one_does_not(
     assert f"instead of {turn.today:g}" in sentence
     # No weight of the same sign makes the one that is worse in everything the better one.
     assert second.turn is None
+
+
+@pytest.fixture
+def rubric_run(tmp_path: Path) -> Iterator[Run]:
+    """Of a run whose tasks share a criterion, and have one each with a weight of its own."""
+    judge = ScriptedJudge({"It is clear.": lambda text: "clear" in text, "It is long.": _is_long})
+    config = {"evaluators": ["criteria"], "rubric": {"aggregation": "flat"}}
+    tasks = []
+    for number in range(2):
+        criteria = [
+            {"id": "clear", "text": "It is clear.", "weight": 1.0},
+            {"id": "long", "text": "It is long.", "weight": 2.0 + number},
+        ]
+        responses = [
+            {"id": f"{number}/{agent}", "agent": agent, "text": text}
+            for agent, text in (("brief", "It is clear."), ("wordy", "It goes on and on."))
+        ]
+        rubric = {"criteria": criteria}
+        tasks.append({"id": f"{number}", "query": "?", "rubric": rubric, "responses": responses})
+    with scored_session(tmp_path / "run", write_tasks(tmp_path, tasks), config, model=judge):
+        pass
+    with closing(Run.open(tmp_path / "run")) as run:
+        yield run
+
+
+def _is_long(text: str) -> bool:
+    return "on and on" in text
+
+
+def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: Run) -> None:
+    report = measure_ranking(AgentRanker(rubric_run))
+    (pair,) = report.figures["pairs"]
+    assert (pair.first, pair.second) == ("wordy", "brief")
+    assert pair.turn is not None
+    assert pair.turn.key == "criteria.clear.weight"
+    assert 2.0 < pair.turn.value < 3.0
+    assert "criteria.long.weight" not in report.figures["searched"]
+    assert any("1 weight of criteria" in note for note in report.notes)
 
 
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
