@@ -36,6 +36,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
+from jurygraph.messages import format_count
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.reports.units import SINGULAR, TASKS, describe_units, group_of, name_unit
 from jurygraph.runs.run import Run
@@ -622,10 +623,18 @@ def _flip_table(figures: Figures) -> ReportTable:
 
 
 def _sentence(figures: Figures) -> str:
-    """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`."""
+    """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
+
+    It says how many rewards one run has alone: they are in no mean.
+    """
+    alone = []
+    for run, failed in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
+        if failed:
+            has = "has" if failed == 1 else "have"
+            alone.append(f"; {format_count(failed, 'response')} {has} a reward in {run} alone")
     delta = figures["mean_delta"]
     if delta is None:
-        return "no response has a reward in both A and B"
+        return f"no response has a reward in both A and B{''.join(alone)}"
     text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
     low = figures["mean_delta_low"]
     high = figures["mean_delta_high"]
@@ -634,7 +643,8 @@ def _sentence(figures: Figures) -> str:
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
-    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+    changed = f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+    return f"{text}; {changed}{''.join(alone)}"
 
 
 def _signed(delta: float) -> str:

@@ -99,6 +99,17 @@ def test_means_and_their_difference_match_a_manual_calculation():
     assert [found[name] for name in ("failed_a", "failed_b", "failed_both")] == [1, 1, 1]
 
 
+def test_the_first_sentence_says_which_run_has_rewards_alone():
+    first, *_ = report_of([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]).sections
+    assert first == (
+        "A and B have the same mean; 0 of 2 tasks changed; 1 response has a reward in B alone"
+    )
+    first, *_ = report_of([(0.5, None), (0.5, None)]).sections
+    assert first == (
+        "no response has a reward in both A and B; 2 responses have a reward in A alone"
+    )
+
+
 def test_a_response_in_one_run_only_is_counted_and_left_out():
     found = compare(run([0.5, 0.5, 1.0]), run([0.5, 0.25])).figures
     assert (found["paired"], found["only_a"], found["only_b"], found["mean_a"]) == (2, 1, 0, 0.5)
