@@ -80,7 +80,9 @@ class Explanation(Displayed):
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, and on request the changes that would raise the reward."""
-        changes = change_sentences(self._changes) if what_if else ()
+        changes = (
+            change_sentences(self._changes, self.trace.reward.value is not None) if what_if else ()
+        )
         return [*to_sentences(self.explained, self.lines), *changes]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:

@@ -471,8 +471,11 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         best = format_plain(sum(line.points + line.lost for line in lines))
         losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
         points = format_plain(sum(line.points for line in lines))
-        has_reward = explained.trace.reward.value is not None
-        start = "Sum:" if has_reward else "The sum would be"
+        reward = explained.trace.reward
+        start = "Sum:" if reward.value is not None else "The sum would be"
+        if reward.value is None and reward.range is not None and reward.range[0] < reward.range[1]:
+            rule = explained.decision.rule
+            start = f"With the missing verdicts as the {rule} rule counts them, the sum would be"
         yield f"{start} {best} at best{losses} = {points}."
     absent = []
     weightless = []
@@ -693,14 +696,15 @@ def _unique_label(explained: ExplainedVerdict) -> str:
     return f"{explained.label} ({where})"
 
 
-def change_sentences(changes: Sequence[Change]) -> Iterator[str]:
+def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.matters]
     for change in useful[:_MOST_CHANGES]:
         gain = "" if change.gain is None else f" (+{format_factor(change.gain)})"
         yield f"If {change.condition}: {format_plain(change.value)}{gain}."
     if len(useful) > _MOST_CHANGES:
         yield f"... and {len(useful) - _MOST_CHANGES} more (--json)."
-    yield f"{len(useful)} of {len(changes)} single changes would raise it."
+    effect = "raise it" if has_reward else "give it a reward"
+    yield f"{len(useful)} of {len(changes)} single changes would {effect}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:

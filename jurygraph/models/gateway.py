@@ -502,15 +502,18 @@ class FirstReplies:
         return example if self._usable_stored else f"{example}; {', or '.join(changes)}"
 
     def describe_problem(self, model: str) -> str:
-        """Return a sentence on the replies of a model that has a problem."""
+        """Return a sentence on the replies of a model that has a problem, up to the command that comes next."""
         lead = f"no reply of {model} could be used"
+        following = "then"
         if self._usable_stored:
             unusable = len(self._reasons)
             total = unusable + self._usable_stored
             lead = f"{unusable} of {total} replies of {model} could not be used"
+            following = "to ask for these again"
         if self.are_rejected:
             lead = f"every request to {model} was rejected"
-        return f"{lead}: {self.problem}"
+            following = "then"
+        return f"{lead}: {self.problem}; {following}"
 
     @property
     def are_rejected(self) -> bool:

@@ -283,15 +283,20 @@ def _find_column(
         label = labels[name]
         return RewardColumn(name, lambda trace: read(address_of(trace)).labels.get(label), True)
     columns = [*_ALWAYS_THERE, *components, *name_predictions(run), *labels]
-    hint = did_you_mean(name, [*columns, *questions])
+    last_parts = [_last_part(question) for question in questions]
+    hint = did_you_mean(name, [*columns, *last_parts, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
 
 def full_question(name: str, questions: Collection[str]) -> str:
     """Return the question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
-    matches = [question for question in questions if re.split("[@./]", question)[-1] == name]
+    matches = [question for question in questions if _last_part(question) == name]
     return matches[0] if len(matches) == 1 and name not in questions else name
+
+
+def _last_part(question: str) -> str:
+    return re.split("[@./]", question)[-1]
 
 
 def address_of(trace: TraceWithoutTexts) -> tuple[int, str]:

@@ -326,7 +326,7 @@ class TestFailures:
             assert "could be used" not in project.score("run").err
             ended = project.score("again")
             (line,) = (line for line in ended.err.splitlines() if "could not be used" in line)
-            problem, _, command = line.partition("; then: jurygraph ")
+            problem, _, command = line.partition("; to ask for these again: jurygraph ")
             assert "4 of 8 replies of the model could not be used: " in problem
             assert problem.endswith("; such as 'All are met.'")
             assert "--branch" not in command

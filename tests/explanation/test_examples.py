@@ -116,7 +116,7 @@ def check_lines(explanation: Explanation) -> None:
                 term_lost = points
                 lost.append(points)
         check_notes(line)
-        if line.startswith(("Sum: ", "The sum would be ")):
+        if line.startswith("Sum: ") or "he sum would be " in line:
             left, _, right = line.rstrip(".").rpartition(" = ")
             best, *summands = re.findall(rf"(?:- )?{N}", left)
             assert [Decimal(one.removeprefix("- ")) for one in summands] == [

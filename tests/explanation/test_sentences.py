@@ -152,6 +152,9 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
         "Why: nothing was judged.",
     ]
     assert "The sum would be 1 at best - 0.5 = 0.5." in lines
+    open_range = reward(None, "failed", partial=0.25, terms=terms, range=(0.5, 1.0))
+    start = "With the missing verdicts as the conservative rule counts them, the sum would be 1"
+    assert f"{start} at best - 0.5 = 0.5." in sentences(trace(open_range))
 
 
 def test_each_term_is_weight_times_value_and_they_add_up():
@@ -201,6 +204,9 @@ def test_the_ten_changes_that_gain_most_are_printed():
         "If c9 were met: 0.75 (+0.25).",
         "... and 2 more (--json).",
         "12 of 12 single changes would raise it.",
+    ]
+    assert list(change_sentences([], has_reward=False)) == [
+        "0 of 0 single changes would give it a reward."
     ]
     assert next(change_sentences([change("d were 1", 0.50003)])) == "If d were 1: 0.5 (+0.00003)."
 

@@ -314,7 +314,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         code = ExitCode.SOME_FAILED
     for problem, has_replies in jury.gateways.problems.items():
         command = options.fresh_command if has_replies else options.retry_command
-        print_message(f"{problem}; then: {command}")
+        print_message(f"{problem}: {command}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
