@@ -385,7 +385,7 @@ def _has_failed(decision: Decision, result: GroupResult) -> Bools:
     return has_failed
 
 
-class RewardValues(NamedTuple):
+class TableRewards(NamedTuple):
     """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each."""
 
     value: Floats
@@ -393,14 +393,14 @@ class RewardValues(NamedTuple):
     high: Floats
 
 
-def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> RewardValues:
+def reward_values(decision: Decision, table: VerdictTable, combiners: Combiners) -> TableRewards:
     """Return the values of the rewards of a table alone; the bits are those of its rewards.
 
     Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
     """
     result = _aggregate(decision, table, combiners)
     value = np.where(_has_failed(decision, result), np.nan, result.fused.value)
-    return RewardValues(value, result.low, result.high)
+    return TableRewards(value, result.low, result.high)
 
 
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
@@ -544,7 +544,7 @@ def reward_limits(decision: Decision) -> tuple[float, float]:
             is_penalty = min(use.weights, default=0.0) < 0.0
             (penalties if is_penalty else gains).append(use.input_weight)
         # at worst the smallest gain alone applies, by which a rubric divides
-        least = -math.fsum(penalties) / min(gains) if penalties and gains else 0.0
+        least = -float(aggregation.total(penalties)) / min(gains) if penalties and gains else 0.0
         spans[spec.name] = np.array([least]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
     low, high = fuse_bounds(decision, spans, present)

@@ -1,4 +1,4 @@
-"""What a reward counts of several verdicts on a question, of its judges, samples and turns: for tables and studies."""
+"""The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any

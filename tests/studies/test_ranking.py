@@ -103,6 +103,10 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     assert pair.turn.key == "criteria.clear.weight"
     assert 2.0 < pair.turn.value < 3.0
     assert "criteria.long.weight" not in report.figures["searched"]
+    refused = run_command("study", "ranking", rubric_run.folder, "--set", "reward.clear=2")
+    assert "if it is a criterion, its weight is criteria.clear.weight" in refused.err
+    mistyped = run_command("show", rubric_run.folder, "--columns", "cleer")
+    assert "did you mean clear?" in mistyped.err
     assert any("1 weight of criteria" in note for note in report.notes)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import RewardValues, can_be_decided_together, reward_values
+from jurygraph.decision.decide import TableRewards, can_be_decided_together, reward_values
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import ScoreArrays, VerdictTable, build_table, make_table
 from jurygraph.display import ProgressCallback
@@ -115,7 +115,7 @@ class _Batch:
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(self, decision: Decision, combiners: Combiners) -> RewardValues:
+    def decide(self, decision: Decision, combiners: Combiners) -> TableRewards:
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
             return reward_values(decision, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
@@ -123,14 +123,14 @@ class _Batch:
         return _join_values(reward_values(decision, table, combiners) for table in tables)
 
 
-def _join_values(parts: Iterable[RewardValues]) -> RewardValues:
-    return RewardValues._make(map(np.concatenate, zip(*parts, strict=True)))
+def _join_values(parts: Iterable[TableRewards]) -> TableRewards:
+    return TableRewards._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 class DecidedRewards(NamedTuple):
     """The rewards of all rows, and the decisions that gave them, one for each plan."""
 
-    values: RewardValues
+    values: TableRewards
     decisions: Sequence[Decision]
 
 
@@ -187,7 +187,7 @@ class VerdictTables:
         decisions = [self._decision(batch.task, config, combiners) for batch in self._batches]
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
-        nothing = RewardValues(*np.zeros((3, 0)))
+        nothing = TableRewards(*np.zeros((3, 0)))
         values = [batch.decide(decision, combiners) for batch, decision in pairs]
         return DecidedRewards(_join_values([nothing, *values]), decisions)
 
