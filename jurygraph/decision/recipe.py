@@ -111,9 +111,10 @@ def _gate_components(gate: RewardGate) -> tuple[str, ...]:
 
 def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
     if name not in components:
-        hint = did_you_mean(name, components) or f"there are {', '.join(components)}"
+        known = f"there are {', '.join(components)}"
         if RUBRIC in components and where == f"reward.{name}":
-            hint += f"; if it is a criterion, its weight is criteria.{name}.weight"
+            known += f"; if it is a criterion, its weight is criteria.{name}.weight"
+        hint = did_you_mean(name, components) or known
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
