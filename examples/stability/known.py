@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.studies.decompr_theory import DRIFT
+from jurygraph.studies.decompr_theory import DRIFT_SD
 from jurygraph.studies.reward_noise import exchangeable_aggregation
 
 CHANCE = 0.02
@@ -31,11 +31,11 @@ def main(file: str) -> None:
     rng = np.random.default_rng(SEED)
     rows = [
         row
-        for judge, drift in (("steady", 0.0), ("drifting", DRIFT))
+        for judge, drift in (("steady", 0.0), ("drifting", DRIFT_SD))
         for row in rows_of(judge, drift, rng)
     ]
     Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    for judge, drift in (("steady", 0.0), ("drifting", DRIFT)):
+    for judge, drift in (("steady", 0.0), ("drifting", DRIFT_SD)):
         shown = ", ".join(f"n={n}: {true_variance(n, drift):.3f}" for n in SIZES)
         print(f"{judge}: σ²_Sem is {shown}; σ²_Rep is {81 * CHANCE**2:.3f}")
 

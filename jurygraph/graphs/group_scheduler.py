@@ -73,6 +73,9 @@ class GroupScheduler:
                 finished = sorted(self._finished)
                 self._finished = []
                 if finished:
+                    self._responses_waiting -= sum(
+                        _count_responses(item.group) for item in finished
+                    )
                     yield finished
                 for task in [task for task in self._tasks if task.done()]:
                     self._tasks.remove(task)
@@ -123,6 +126,7 @@ class GroupScheduler:
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[GroupOutcome]") -> None:
         self._active_responses -= _count_responses(group)
         if not outcome.cancelled():
+            self._responses_waiting += _count_responses(group)  # until it is yielded
             self._finished.append(FinishedGroup(number, group, outcome.result()))
         self._news.set()
 
