@@ -6,7 +6,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
@@ -127,11 +127,18 @@ class ScoreGrid:
         questions: those that responses of the page were asked, most of them first; only as many as have room.
         omitted: the number of further ones.
         cells: by the name of a response and a question: the mean of the scores, None where no verdict has one.
+        penalties: those of the cells that lower the reward, the more the higher their score is.
     """
 
     questions: Sequence[str]
     omitted: int
     cells: Mapping[tuple[str, str], float | None]
+    penalties: Collection[tuple[str, str]]
+
+    def kept_share(self, cell: tuple[str, str]) -> float | None:
+        """Return the share of a cell's strip that is kept; the score of a penalty is what it costs."""
+        score = self.cells[cell]
+        return 1.0 - score if score is not None and cell in self.penalties else score
 
 
 class Facet(NamedTuple):
@@ -212,8 +219,29 @@ def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     counts = Counter(question for _, question, _ in found)
     questions = [question for question, _ in counts.most_common()]
     cells = {(response, question): score for response, question, score in found}
-    omitted = len(questions[_GRID_COLUMNS:])
-    return ScoreGrid(questions=questions[:_GRID_COLUMNS], omitted=omitted, cells=cells)
+    return ScoreGrid(
+        questions=questions[:_GRID_COLUMNS],
+        omitted=len(questions[_GRID_COLUMNS:]),
+        cells=cells,
+        penalties=_find_penalties(index, page, cells),
+    )
+
+
+def _find_penalties(
+    index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
+    task_column = page.columns.index("task")
+    tasks = {row.response: row.values[task_column] for row in page.rows}
+    negative = set()
+    for task in set(tasks.values()):
+        for spec in index.run.decision_of(task).specs:
+            inputs = spec.inputs.values() if spec.name == page.query.grid else ()
+            for use in inputs:
+                for question, weight in zip(use.questions, use.weights, strict=True):
+                    if spec.weight * weight < 0:
+                        negative.add((task, question))
+    return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:

@@ -15,6 +15,7 @@ from jurygraph.sources import read_config
 from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.words import TIPS
 from tests.rows import all_rows
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record
 
 PAGES = (
@@ -182,6 +183,30 @@ def test_a_grid_has_the_scores_of_the_questions_of_a_component(
     assert shown == [pytest.approx(score, abs=5e-4) for score in scores]
     assert len(cells) == 2 * len(scores)
     assert '<th scope="col" class="asked" aria-sort="descending">' in page
+
+
+def test_the_strip_of_a_penalty_in_a_grid_has_its_score_as_lost(
+    tmp_path: Path, browser: Browser
+) -> None:
+    (task,) = make_tasks(tasks=1)
+    task["rubric"] = {
+        "criteria": [
+            {"id": "core", "text": "It is right.", "weight": 2.0},
+            {"id": "rude", "text": "It is rude.", "weight": -1.0},
+        ]
+    }
+    score(tmp_path / "run", write_tasks(tmp_path, [task]), FULL_CONFIG)
+    penalties = {"met@core": False, "met@rude": True, "late": True}
+    found = set()
+    for component in ("rubric", "late"):
+        page = browser.open(f"/a/responses?grid={component}", tmp_path / "run")
+        for question, shown, width in re.findall(
+            r'aria-label="([^":]+): ([^"]+)">\s*<svg.*?class="kept" width="([^"]+)"', page, re.S
+        ):
+            found.add(question)
+            kept = 1.0 - float(shown) if penalties[question] else float(shown)
+            assert float(width) == pytest.approx(100 * kept, abs=0.1), question
+    assert found == set(penalties)
 
 
 def test_every_word_of_ours_has_the_meaning_of_the_glossary() -> None:
