@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
@@ -62,7 +63,8 @@ class TableQuery:
         status: ok, degraded or failed; `gated` for any that a gate changed.
         failure: cause and kind of a failed verdict.
         judge: a model that gave one of the verdicts.
-        sort: the name of a column, after a minus for the reverse order; values that are missing come last.
+        sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
+            it, rows are in the order of the tasks.
         columns: names of more columns, by commas.
         grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
@@ -101,11 +103,15 @@ class TableQuery:
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, and its values by column."""
+    """A row: the number of the response in the index, its id, and its values by column.
+
+    `filled_in` are the columns of components whose value is that of the failure rule.
+    """
 
     number: int
     response: str
     values: Sequence[Any]
+    filled_in: Collection[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +162,8 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
     for condition, its_values in _conditions(index, query):
         conditions.append(condition)
         values += its_values
-    key = expression_of(index, query.sort_column) if query.sort else "NULL"
+    # Tasks are numbered in their order, which is that of `jurygraph show`.
+    key = expression_of(index, query.sort_column) if query.sort else "responses.task"
     position = ""
     if query.after:
         position, after = _position(query)
@@ -193,8 +200,28 @@ def _read_rows(
         f"SELECT responses.number, responses.name, {selected} {_JOINS} WHERE responses.number IN ({marks})",
         *numbers,
     )
-    by_number = {number: ResponseRow(number, name, row) for number, name, *row in found}
+    filled_in = _find_filled_in(index, numbers, columns)
+    by_number = {
+        number: ResponseRow(number, name, row, filled_in[number]) for number, name, *row in found
+    }
     return [by_number[number] for number in numbers]
+
+
+def _find_filled_in(
+    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
+) -> dict[int, set[str]]:
+    """Return the columns whose values the failure rule filled in, by the numbers of responses."""
+    marks = ", ".join("?" * len(numbers))
+    found = index.fetch(
+        "SELECT response, names.name, judged, counted FROM components"
+        f" JOIN names ON names.number = component WHERE response IN ({marks})",
+        *numbers,
+    )
+    filled_in: dict[int, set[str]] = {number: set() for number in numbers}
+    for number, component, judged, counted in found:
+        if component in columns and is_filled_in(judged, counted):
+            filled_in[number].add(component)
+    return filled_in
 
 
 def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
@@ -245,11 +272,10 @@ def _find_penalties(
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
-    """Return the columns of a page: the fixed ones, the components, and those that are chosen."""
-    if query.grid:
-        return list(_GRID_FIXED)
+    """Return the columns of a page: the fixed ones, the components where there is no grid, and those chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    return list(dict.fromkeys([*_FIXED, *index.names("component"), *chosen]))
+    fixed = _GRID_FIXED if query.grid else (*_FIXED, *index.names("component"))
+    return list(dict.fromkeys([*fixed, *chosen]))
 
 
 def expression_of(index: RunIndex, column: str) -> str:

@@ -16,6 +16,7 @@ from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
 from jurygraph.viewer.table import TableQuery, list_facets, read_page
+from tests.runs.sample_runs import make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, record
 
 
@@ -47,6 +48,31 @@ def test_pages_follow_each_other_in_any_order_and_the_missing_come_last(letters:
             == sorted(judged, key=lambda name: -(stored[name] or 0.0)) + missing
         )
         assert sorted(names(index, sort="-brief")) == sorted(stored)
+
+
+def test_a_table_begins_in_the_order_of_the_tasks(tmp_path: Path) -> None:
+    """The first task ends last: it alone is asked what depends on another verdict."""
+    tasks = make_tasks(tasks=2, size=1)
+    for task, same in zip(tasks, (1.0, 0.0), strict=True):
+        task["responses"][0]["data"]["same"] = same
+    score(tmp_path / "run", write_tasks(tmp_path, tasks))
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert [record.key for record in run.ledger.records("group")] == ["t1", "t0"]
+        assert names(index) == [trace.response_id for trace in run.traces()] == ["t0/r0", "t1/r0"]
+
+
+def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(
+    letters: Path,
+) -> None:
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        rows = read_page(index, TableQuery()).rows
+        grid = read_page(index, TableQuery(grid="polite", columns="unsupported"))
+        filled_in = {row.response: set(row.filled_in) for row in rows if row.filled_in}
+    assert filled_in == {"bob/1": {"brief"}}
+    assert grid.columns == ["response", "reward", "task", "agent", "unsupported"]
+    assert not any(row.filled_in for row in grid.rows)
 
 
 def test_pages_follow_each_other_by_any_value(tmp_path: Path) -> None:
