@@ -71,7 +71,7 @@ def read_means(index: RunIndex) -> dict[str, float]:
 def _read_totals(index: RunIndex) -> dict[str, Any]:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
-    `evidence_warning` is a sentence where most findings have no quotation; None elsewhere.
+    `findings` are the counts of those that need a quotation; None where each has one.
     """
     responses = index.fetch_record(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
@@ -86,8 +86,8 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
         "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
         " JOIN names ON names.number = component GROUP BY component ORDER BY component"
     )
-    warning = count_findings(index.run).warning if responses["unsupported"] else None
-    return {**responses, **calls, "components": components, "evidence_warning": warning}
+    findings = count_findings(index.run) if responses["unsupported"] else None
+    return {**responses, **calls, "components": components, "findings": findings}
 
 
 def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[RankedAgent]:

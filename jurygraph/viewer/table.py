@@ -22,6 +22,8 @@ from jurygraph.viewer.index import RunIndex
 PAGE_ROWS = 50
 NO_AGENT = "(no agent)"
 """The value of `agent` for responses without one."""
+NO_FAILURE = "(too little judged, no failed verdict)"
+"""The value of `failure` for responses that failed without a failed verdict."""
 _GRID_COLUMNS = 40
 _STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED = ("response", "reward", "status", "task", "agent", "coverage")
@@ -48,6 +50,7 @@ _JOINS = """
 """
 _TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
 _QUERIES_WITH = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_WITHOUT_FAILURE = "responses.status = 'failed' AND responses.failed = 0"
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_KEY: TypeAdapter[tuple[str | float | None, int]]
 _PAGE_KEY = TypeAdapter(tuple[str | float | None, _RowNumber])
@@ -308,6 +311,9 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
         " WHERE failure IS NOT NULL GROUP BY failure"
     )
+    failures += index.fetch(
+        f"SELECT ?, count(*) FROM responses WHERE {_WITHOUT_FAILURE} HAVING count(*)", NO_FAILURE
+    )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
         field: sorted(
@@ -337,8 +343,15 @@ def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Seque
     for field in ("failure", "judge"):
         name = getattr(query, field)
         if name:
-            condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
-            yield condition, [index.names(field).get(name, -1)]
+            yield _verdict_condition(index, field, name)
+
+
+def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
+    """Return the condition that a verdict has this failure or judge, with its values."""
+    if name == NO_FAILURE:
+        return _WITHOUT_FAILURE, ()
+    condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
+    return condition, [index.names(field).get(name, -1)]
 
 
 def _search_condition(index: RunIndex, sought: str) -> tuple[str, Sequence[str]]:

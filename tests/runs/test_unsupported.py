@@ -132,5 +132,8 @@ def test_a_run_says_that_most_findings_have_no_quotation(
     assert (warning in run_command("show", folder).err) == is_mostly
     with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
-        assert (warning in (describe_run(index)["evidence_warning"] or "")) == is_mostly
-        assert (warning in report_run(run, index, 3, lambda count: None)) == is_mostly
+        findings = describe_run(index)["findings"]
+        assert (warning in (findings.warning or "")) == is_mostly
+        report = report_run(run, index, 3, lambda count: None)
+        assert (warning in report) == is_mostly
+        assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report

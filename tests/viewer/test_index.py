@@ -15,7 +15,7 @@ from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
-from jurygraph.viewer.table import TableQuery, list_facets, read_page
+from jurygraph.viewer.table import NO_FAILURE, TableQuery, list_facets, read_page
 from tests.runs.sample_runs import make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, record
 
@@ -94,6 +94,23 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         ((failure, count),) = list_facets(index)["failure"]
         assert count == 1
         assert names(index, failure=failure) == ["bob/1"]
+
+
+def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(
+    tmp_path: Path,
+) -> None:
+    @jg.evaluator(layer="check")
+    def unsure(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if response.text == "unclear":
+            return jg.Verdict.abstain("it cannot be told")
+        return jg.Verdict(score=1.0)
+
+    with jg.Jury(evaluators=[unsure], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="eggs", query="How long?"), ["clear", "unclear"])
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert list_facets(index)["failure"] == [(NO_FAILURE, 1)]
+        assert names(index, failure=NO_FAILURE) == names(index, status="failed") == ["eggs@1/2"]
 
 
 def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_path: Path) -> None:

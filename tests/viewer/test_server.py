@@ -135,6 +135,18 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "This run was changed." in overview
 
 
+def test_a_verdict_has_every_field_that_has_a_value(tmp_path: Path, browser: Browser) -> None:
+    def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0, met=False, confidence=0.0)
+
+    with jg.Jury(evaluators=[rude], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="Write."), ["please"])
+    page = browser.open("/a/verdict?id=t@1/1&question=rude", tmp_path / "run")
+    facts = dict(re.findall("<dt>([a-z]+)</dt><dd>([^<]+)</dd>", page))
+    assert (facts["score"], facts["met"], facts["confidence"]) == ("0.0", "false", "0.0")
+    assert "judge" not in facts
+
+
 def test_a_run_is_verified_for_a_head_that_stands_behind_the_proof(
     letters: Path, browser: Browser
 ) -> None:
