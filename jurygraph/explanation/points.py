@@ -1,6 +1,7 @@
 """Points of a reward: what every term and each of its parts gained and lost; and the changes that would matter.
 
-A penalty is best at 0. A change is decided again, with one verdict at its best value, or one gate passed."""
+A penalty is best at 0. A change is decided again, with one verdict at its best value or the opposite decision, or one
+gate passed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -583,7 +584,7 @@ _Scores = Mapping[str, float]
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    `value` is None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of
+    A verdict that is met or not, and at its best as it is, has a change for the opposite decision, too. `value` is None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of
     the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
     """
 
@@ -663,6 +664,11 @@ def find_changes(
             question = first.verdict.question
             label = first.label if labels[first.label] == 1 else _unique_label(first)
             condition = f"{label} were {_describe_score(first, scores[question])}"
+            if _common_decision(verdicts) is (scores[question] == 1.0):
+                opposite_value, opposite = next(item for item in tried if item[1] is not scores)
+                described = _describe_score(first, opposite[question])
+                add("verdict", first.label, f"{label} were {described}", opposite_value, question)
+                condition = f"{label} were {_describe_certainty(verdicts, scores[question])}"
             add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
@@ -698,13 +704,17 @@ def _unique_label(explained: ExplainedVerdict) -> str:
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.matters]
-    for change in useful[:_MOST_CHANGES]:
-        gain = "" if change.gain is None else f" (+{format_factor(change.gain)})"
-        yield f"If {change.condition}: {format_plain(change.value)}{gain}."
-    if len(useful) > _MOST_CHANGES:
-        yield f"... and {len(useful) - _MOST_CHANGES} more (--json)."
+    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING]
+    for selected in (useful, harmful):
+        for change in selected[:_MOST_CHANGES]:
+            sign = "+" if change.matters else "-"
+            gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
+            yield f"If {change.condition}: {format_plain(change.value)}{gain}."
+        if len(selected) > _MOST_CHANGES:
+            yield f"... and {len(selected) - _MOST_CHANGES} more (--json)."
+    lowering = f", {len(harmful)} would lower it" if harmful else ""
     effect = "raise it" if has_reward else "give it a reward"
-    yield f"{len(useful)} of {len(changes)} single changes would {effect}."
+    yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
@@ -748,6 +758,24 @@ def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
     is_met = score >= MET_THRESHOLD
     return verdict.model_copy(update={"score": score, "met": is_met, "status": "ok", **unset})
+
+
+def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
+    """Return what all verdicts on a question decided; None where they differ, are graded or do not count."""
+    decisions = set()
+    for explained in verdicts:
+        counts = not explained.is_mirrored and explained.effect != "discarded"
+        decisions.add(explained.verdict.met if counts and explained.verdict.is_binary else None)
+    return decisions.pop() if len(decisions) == 1 else None
+
+
+def _describe_certainty(verdicts: Sequence[ExplainedVerdict], score: float) -> str:
+    """Describe a change that leaves a decision, and takes its doubt away: `certainly met (1 instead of 0.9)`."""
+    decision = _describe_score(verdicts[0], score)
+    stored = sorted({format_plain(explained.verdict.score) for explained in verdicts})
+    if stored == [format_plain(score)]:
+        return decision
+    return f"certainly {decision} ({format_plain(score)} instead of {join_names(stored)})"
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:
