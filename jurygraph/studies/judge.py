@@ -79,6 +79,7 @@ class JudgeStudy:
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
         left_out: number of labelled responses that are not rows, by reason.
+        unsupported: those of them whose finding has no quotation, with what counts for it, the worst case.
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
@@ -103,6 +104,7 @@ class JudgeStudy:
     person_labels: Sequence[PersonLabel] = ()
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     is_ranked: bool = False
+    unsupported: Sequence[JudgedRow] = ()
 
     @property
     def has_pairs(self) -> bool:
@@ -306,15 +308,21 @@ def _join(
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
+    unsupported = []
     for response, values in targets.items():
         target = likeliest.get(response, _majority(values) if is_of_pairs else fmean(values))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
-        elif judgement is None or judgement.score is None:
+            continue
+        target = float(target > MET_THRESHOLD) if is_binary else target
+        if judgement is None or judgement.score is None:
             left_out[_reason_of(response, judgement, run)] += 1
+            if judgement is not None and judgement.counted is not None:
+                counted = judgement.counted
+                worst = low + counted * (high - low)
+                unsupported.append(JudgedRow(response, judgement.task, target, worst, counted))
         else:
-            target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
             rows.append(
                 JudgedRow(
@@ -351,6 +359,7 @@ def _join(
         person_labels=[] if is_ranked else person_labels,
         traits=run.traits,
         is_ranked=is_ranked,
+        unsupported=unsupported,
     )
 
 
