@@ -46,7 +46,7 @@ def test_labels_without_a_question_are_said_to_be_compared_with_all(
     ended = run("study", "judge", scored_folder, "--labels", file)
     ended_without = run("study", "judge", scored_folder, "--label", file)
     assert f"--labels: is missing; did you mean --labels {file}?" in ended_without.err
-    assert re.search(r"compared with \d questions; choose one with --question", ended.err)
+    assert re.search(r"compared with all \d; choose one with --question", ended.err)
 
 
 def test_json_has_the_names_of_the_contract(
