@@ -584,8 +584,9 @@ _Scores = Mapping[str, float]
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    A verdict that is met or not, and at its best as it is, has a change for the opposite decision, too. `value` is None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of
-    the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
+    A decision that is at its best has a change for the opposite one, too. `value` is None if the reward then fails, and
+    `gain` if it fails with or without the change. `question` is that of the verdict, empty for a gate. `condition` has
+    it too where several changes have the same `name`.
     """
 
     kind: ChangeKind
@@ -618,10 +619,7 @@ def find_changes(
         group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    # A verdict on a pair is in the traces of both responses, and is about one of them.
-    recorded: list[RecordedVerdict] = []
-    for member in group:
-        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
+    recorded = _verdicts_of(group)
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = recorded
@@ -651,7 +649,7 @@ def find_changes(
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
-        value, scores = max(tried, key=lambda option: (option[0] is not None, option[0] or 0.0))
+        tried.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
             gate_name = key[1]
@@ -659,17 +657,12 @@ def find_changes(
                 f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
                 "were at their best"
             )
-            add("response gate", gate_name, condition, value)
-        else:
-            question = first.verdict.question
-            label = first.label if labels[first.label] == 1 else _unique_label(first)
-            condition = f"{label} were {_describe_score(first, scores[question])}"
-            if _common_decision(verdicts) is (scores[question] == 1.0):
-                opposite_value, opposite = next(item for item in tried if item[1] is not scores)
-                described = _describe_score(first, opposite[question])
-                add("verdict", first.label, f"{label} were {described}", opposite_value, question)
-                condition = f"{label} were {_describe_certainty(verdicts, scores[question])}"
-            add("verdict", first.label, condition, value, question)
+            add("response gate", gate_name, condition, tried[0][0])
+            continue
+        label = _unique_label(first, labels)
+        for description, value in _describe_options(verdicts, tried):
+            condition = f"{label} were {description}"
+            add("verdict", first.label, condition, value, first.verdict.question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
@@ -680,6 +673,28 @@ def find_changes(
         changes,
         key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),
     )
+
+
+def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
+    """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
+    recorded: list[RecordedVerdict] = []
+    for member in group:
+        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
+    return recorded
+
+
+def _describe_options(
+    verdicts: Sequence[ExplainedVerdict], tried: Sequence[tuple[float | None, _Scores]]
+) -> Iterator[tuple[str, float | None]]:
+    """Yield the better of both scores with its reward; if it is what was decided, also the opposite decision."""
+    first = verdicts[0]
+    (value, best), (other_value, other) = tried
+    score = best[first.verdict.question]
+    if _common_decision(verdicts) is (score == 1.0):
+        yield _describe_certainty(verdicts, score), value
+        yield _describe_score(first, other[first.verdict.question]), other_value
+    else:
+        yield _describe_score(first, score), value
 
 
 def _changeable_verdicts(
@@ -693,8 +708,10 @@ def _changeable_verdicts(
     return groups
 
 
-def _unique_label(explained: ExplainedVerdict) -> str:
-    """Return the label of a verdict with its question, and with the variant that it is about."""
+def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str:
+    """Return the label of a verdict, where others have it with its question, and with the variant that it is about."""
+    if labels[explained.label] == 1:
+        return explained.label
     verdict = explained.verdict
     where = verdict.question
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
