@@ -22,6 +22,7 @@ from jurygraph.sources.ratings import (
     parse_target,
     read_judged_labels,
 )
+from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
     UNIT,
     Judge,
@@ -129,7 +130,7 @@ def read_labels(
     Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
     a response, or if one is neither a number nor true or false.
     """
-    if not source.startswith(_LABEL_COLUMN):
+    if not source.startswith(_LABEL_COLUMN) or is_table(source):  # `label.csv` is a file
         return read_judged_labels(source, columns, options)
     for field_name in columns:
         option = options.get(field_name, "columns")

@@ -604,6 +604,7 @@ def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
             [True, True],
             "one, two: no response has the label 'gld'; did you mean gold?",
         ),
+        ("label.csv", [True, True], "label.csv: there is no such file; "),
         (
             "label.gold",
             ["good", True],

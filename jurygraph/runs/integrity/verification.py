@@ -307,9 +307,9 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     path = folder / run_folder.SEAL
     if not path.exists():
         if expected is not None:
-            raise TraceMismatch(
-                f"{path}: is missing, and the run should be sealed by the key in {signer}"
-            )
+            problem = f"is missing, and the run should be sealed by the key in {signer}"
+            cause = "it was never sealed (`jurygraph seal` does that), or lost its seal"
+            raise TraceMismatch(f"{path}: {problem}; {cause}")
         return None
     content = path.read_bytes()
     try:

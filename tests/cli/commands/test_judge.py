@@ -33,6 +33,7 @@ def test_the_judge_stands_beside_a_constant_and_length(
     lines = [line.split() for line in ended.out.splitlines()]
     names = [line[0] for line in lines if line]
     assert "manners.shaky" in ended.out.splitlines()[0]
+    assert re.search(r"than always saying \d.* in accuracy\b", ended.out.splitlines()[0])
     table = names[names.index("judge") :]
     assert table[:5] == ["judge", table[1], "manners.shaky", "always", "length"]
     assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
