@@ -135,6 +135,22 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "This run was changed." in overview
 
 
+def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
+    tmp_path: Path, browser: Browser
+) -> None:
+    def misquotes(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0, met=False, unsupported="worst-case")
+
+    with jg.Jury(evaluators=[misquotes], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="Write."), ["please"])
+    assert "1 of 1 that need a quotation" in browser.open("/a/", tmp_path / "run")
+    with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE records SET at = at + 1 WHERE kind = 'trace'")
+    _, overview = browser.open_all(["/a/verify", "/a/"], tmp_path / "run")
+    assert browser.status == 200
+    assert "This run was changed." in overview
+
+
 def test_a_verdict_has_every_field_that_has_a_value(tmp_path: Path, browser: Browser) -> None:
     def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
         return jg.Verdict(score=0.0, met=False, confidence=0.0)
