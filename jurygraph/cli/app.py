@@ -112,11 +112,14 @@ class _LazyGroup(TyperGroup):
         return self.commands.get(cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. An error about an option loses the words that pydantic, which typer uses, puts in front."""
+        """Run a command. An error about an option loses the words that pydantic, which typer uses, puts in front.
+
+        One about an option or argument that is missing ends with an example of the command's help that has it.
+        """
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
+            error.message = error.message.removeprefix("Value error, ") or _find_example(error)
             if error.message.endswith("unable to parse string as a number"):
                 error.message = "is no number; write one such as 1.5, with a decimal point"
             raise
@@ -125,6 +128,18 @@ class _LazyGroup(TyperGroup):
         for heading, names in HEADINGS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, COMMANDS[name].summary) for name in names])
+
+
+def _find_example(error: typer.BadParameter) -> str:
+    """Return the first example of a command that has the parameter of an error; empty if none has it."""
+    if error.ctx is None or error.param is None:
+        return ""
+    is_option = error.param.param_type_name == "option"
+    for line in map(str.strip, (error.ctx.command.help or "").splitlines()):
+        has_parameter = not is_option or not set(error.param.opts).isdisjoint(line.split())
+        if line.startswith(f"{error.ctx.command_path} ") and has_parameter:
+            return f"For example: {line}"
+    return ""
 
 
 def _to_click(name: str, target: Any) -> Any:

@@ -79,7 +79,7 @@ class Explanation(Displayed):
         return find_changes(self.explained, self._questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
-        """Return the explanation as sentences, and on request the changes that would raise the reward."""
+        """Return the explanation as sentences, and on request the changes that would raise or lower the reward."""
         changes = (
             change_sentences(self._changes, self.trace.reward.value is not None) if what_if else ()
         )

@@ -1,6 +1,7 @@
 """Points of a reward: what every term and each of its parts gained and lost; and the changes that would matter.
 
-A penalty is best at 0. A change is decided again, with one verdict at its best value, or one gate passed."""
+A penalty is best at 0. A change is decided again, with one verdict at its best value or the opposite decision, or one
+gate passed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -583,8 +584,9 @@ _Scores = Mapping[str, float]
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    `value` is None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of
-    the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
+    A decision that is at its best has a change for the opposite one, too. `value` is None if the reward then fails, and
+    `gain` if it fails with or without the change. `question` is that of the verdict, empty for a gate. `condition` has
+    it too where several changes have the same `name`.
     """
 
     kind: ChangeKind
@@ -617,10 +619,7 @@ def find_changes(
         group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    # A verdict on a pair is in the traces of both responses, and is about one of them.
-    recorded: list[RecordedVerdict] = []
-    for member in group:
-        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
+    recorded = _verdicts_of(group)
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = recorded
@@ -650,7 +649,7 @@ def find_changes(
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
-        value, scores = max(tried, key=lambda option: (option[0] is not None, option[0] or 0.0))
+        tried.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
             gate_name = key[1]
@@ -658,12 +657,12 @@ def find_changes(
                 f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
                 "were at their best"
             )
-            add("response gate", gate_name, condition, value)
-        else:
-            question = first.verdict.question
-            label = first.label if labels[first.label] == 1 else _unique_label(first)
-            condition = f"{label} were {_describe_score(first, scores[question])}"
-            add("verdict", first.label, condition, value, question)
+            add("response gate", gate_name, condition, tried[0][0])
+            continue
+        label = _unique_label(first, labels)
+        for description, value in _describe_options(verdicts, tried):
+            condition = f"{label} were {description}"
+            add("verdict", first.label, condition, value, first.verdict.question)
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
@@ -674,6 +673,28 @@ def find_changes(
         changes,
         key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),
     )
+
+
+def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
+    """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
+    recorded: list[RecordedVerdict] = []
+    for member in group:
+        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
+    return recorded
+
+
+def _describe_options(
+    verdicts: Sequence[ExplainedVerdict], tried: Sequence[tuple[float | None, _Scores]]
+) -> Iterator[tuple[str, float | None]]:
+    """Yield the better of both scores with its reward; if it is what was decided, also the opposite decision."""
+    first = verdicts[0]
+    (value, best), (other_value, other) = tried
+    score = best[first.verdict.question]
+    if _common_decision(verdicts) is (score == 1.0):
+        yield _describe_certainty(verdicts, score), value
+        yield _describe_score(first, other[first.verdict.question]), other_value
+    else:
+        yield _describe_score(first, score), value
 
 
 def _changeable_verdicts(
@@ -687,8 +708,10 @@ def _changeable_verdicts(
     return groups
 
 
-def _unique_label(explained: ExplainedVerdict) -> str:
-    """Return the label of a verdict with its question, and with the variant that it is about."""
+def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str:
+    """Return the label of a verdict, where others have it with its question, and with the variant that it is about."""
+    if labels[explained.label] == 1:
+        return explained.label
     verdict = explained.verdict
     where = verdict.question
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
@@ -698,13 +721,17 @@ def _unique_label(explained: ExplainedVerdict) -> str:
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.matters]
-    for change in useful[:_MOST_CHANGES]:
-        gain = "" if change.gain is None else f" (+{format_factor(change.gain)})"
-        yield f"If {change.condition}: {format_plain(change.value)}{gain}."
-    if len(useful) > _MOST_CHANGES:
-        yield f"... and {len(useful) - _MOST_CHANGES} more (--json)."
+    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING]
+    for selected in (useful, harmful):
+        for change in selected[:_MOST_CHANGES]:
+            sign = "+" if change.matters else "-"
+            gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
+            yield f"If {change.condition}: {format_plain(change.value)}{gain}."
+        if len(selected) > _MOST_CHANGES:
+            yield f"... and {len(selected) - _MOST_CHANGES} more (--json)."
+    lowering = f", {len(harmful)} would lower it" if harmful else ""
     effect = "raise it" if has_reward else "give it a reward"
-    yield f"{len(useful)} of {len(changes)} single changes would {effect}."
+    yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
@@ -748,6 +775,24 @@ def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
     is_met = score >= MET_THRESHOLD
     return verdict.model_copy(update={"score": score, "met": is_met, "status": "ok", **unset})
+
+
+def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
+    """Return what all verdicts on a question decided; None where they differ, are graded or do not count."""
+    decisions = set()
+    for explained in verdicts:
+        counts = not explained.is_mirrored and explained.effect != "discarded"
+        decisions.add(explained.verdict.met if counts and explained.verdict.is_binary else None)
+    return decisions.pop() if len(decisions) == 1 else None
+
+
+def _describe_certainty(verdicts: Sequence[ExplainedVerdict], score: float) -> str:
+    """Describe a change that leaves a decision, and takes its doubt away: `certainly met (1 instead of 0.9)`."""
+    decision = _describe_score(verdicts[0], score)
+    stored = sorted({format_plain(explained.verdict.score) for explained in verdicts})
+    if stored == [format_plain(score)]:
+        return decision
+    return f"certainly {decision} ({format_plain(score)} instead of {join_names(stored)})"
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

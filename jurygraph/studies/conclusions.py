@@ -126,14 +126,16 @@ def _describe_bias(judge: Figures) -> Iterator[str]:
 def _compare_with_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
     constant = f"always saying {judge['constant']:g}"
+    unit = "in accuracy" if judge["scale"] == "binary" else "in mean distance"
     side = compare_with_bound(cell, 0.0)
     if side == 1:
-        yield f"It is nearer to them than {constant}, by {_show(cell)}."
+        yield f"It is nearer to them than {constant}, by {_show(cell)} {unit}."
     elif side == -1:
-        yield f"It is farther from them than {constant}, by {_show(_turn(cell))}."
+        yield f"It is farther from them than {constant}, by {_show(_turn(cell))} {unit}."
     elif side == 0:
         need = describe_need(cell, 0.0, judge["n"], "labels")
-        yield f"Whether it is nearer to them than {constant} cannot be told ({_show(cell)}); {need}."
+        lead = f"{_show(cell)} {unit}"
+        yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
 
 
 def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:

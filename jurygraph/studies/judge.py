@@ -22,6 +22,7 @@ from jurygraph.sources.ratings import (
     parse_target,
     read_judged_labels,
 )
+from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
     UNIT,
     Judge,
@@ -79,6 +80,7 @@ class JudgeStudy:
         rows: labelled and judged responses.
         others: task, and prediction, of judged responses without a label.
         left_out: number of labelled responses that are not rows, by reason.
+        unsupported: those of them whose finding has no quotation, with what counts for it, the worst case.
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
@@ -103,6 +105,7 @@ class JudgeStudy:
     person_labels: Sequence[PersonLabel] = ()
     traits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     is_ranked: bool = False
+    unsupported: Sequence[JudgedRow] = ()
 
     @property
     def has_pairs(self) -> bool:
@@ -127,7 +130,7 @@ def read_labels(
     Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
     a response, or if one is neither a number nor true or false.
     """
-    if not source.startswith(_LABEL_COLUMN):
+    if not source.startswith(_LABEL_COLUMN) or is_table(source):  # `label.csv` is a file
         return read_judged_labels(source, columns, options)
     for field_name in columns:
         option = options.get(field_name, "columns")
@@ -306,15 +309,21 @@ def _join(
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
+    unsupported = []
     for response, values in targets.items():
         target = likeliest.get(response, _majority(values) if is_of_pairs else fmean(values))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
-        elif judgement is None or judgement.score is None:
+            continue
+        target = float(target > MET_THRESHOLD) if is_binary else target
+        if judgement is None or judgement.score is None:
             left_out[_reason_of(response, judgement, run)] += 1
+            if judgement is not None and judgement.counted is not None:
+                counted = judgement.counted
+                worst = low + counted * (high - low)
+                unsupported.append(JudgedRow(response, judgement.task, target, worst, counted))
         else:
-            target = float(target > MET_THRESHOLD) if is_binary else target
             prediction = _prediction(judgement, is_binary)
             rows.append(
                 JudgedRow(
@@ -351,6 +360,7 @@ def _join(
         person_labels=[] if is_ranked else person_labels,
         traits=run.traits,
         is_ranked=is_ranked,
+        unsupported=unsupported,
     )
 
 

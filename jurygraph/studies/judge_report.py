@@ -53,7 +53,7 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-COUNTS = ("n", "missing", "failed", "abstained")
+COUNTS = ("n", "missing", "failed", "abstained", "unsupported")
 RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
 _OF_ORDERS = ("flips", "strict")
 _OF_VALUES = ("accuracy", "kappa", "bias", "base_rates")
@@ -485,36 +485,44 @@ def _full_names(judges: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
+    """Return where what counts differs from people, the largest distance first; unsupported findings count, too."""
     disagreements = []
     for study in studies:
         if study.is_ranked:
             continue
-        for row in study.rows:
-            if row.prediction != row.target:
-                responses = responses_of(row.response)
-                command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
-                if not study.judge.is_reward:
-                    command += ["--verdict", study.judge.question]
-                # Of wrong decisions the most confident ones come first.
-                distance = abs(row.score - row.target) if study.is_binary else row.distance
-                sides = {
-                    "judge": row.prediction,
-                    "people": row.target,
-                    "score": row.score,
-                    "distance": distance,
-                }
-                identity = {"response": responses[0], "question": study.judge.question}
-                identity |= {"other": responses[1]} if len(responses) > 1 else {}
-                disagreements.append(identity | sides | {"show": shlex.join(command)})
+        for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
+            for row in rows:
+                if row.prediction != row.target:
+                    disagreements.append(_disagreement(study, row, status))
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
 
 
+def _disagreement(study: JudgeStudy, row: JudgedRow, status: str) -> Figures:
+    responses = responses_of(row.response)
+    command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
+    if not study.judge.is_reward:
+        command += ["--verdict", study.judge.question]
+    return {
+        "response": responses[0],
+        "question": study.judge.question,
+        **({"other": responses[1]} if len(responses) > 1 else {}),
+        "judge": row.prediction,
+        "people": row.target,
+        "score": row.score,
+        # Of wrong decisions the most confident ones come first.
+        "distance": abs(row.score - row.target) if study.is_binary else row.distance,
+        "status": status,
+        "show": shlex.join(command),
+    }
+
+
 def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTable]:
     judges = figures["judges"]
     names = _full_names([(judge["run"], judge["judge"]) for judge in judges])
-    counts = ("tasks", *COUNTS)
+    has_unsupported = any(judge["unsupported"] for judge in judges)
+    counts = ("tasks", *(COUNTS if has_unsupported else COUNTS[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
     rows: list[Figures] = []
     printed: list[Figures] = []
@@ -559,6 +567,8 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     columns |= {"farther from people by (95 %)": "difference", "p (Holm)": "p"}
     yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS)
     columns = {"disagreement": "show", "judge": "judge", "people": "people"}
+    if any(row["status"] == "unsupported" for row in figures["disagreements"]):
+        columns["the judge's finding"] = "status"
     yield ReportTable.of(columns, figures["disagreements"], digits=2, most=_MAX_DISAGREEMENTS)
 
 

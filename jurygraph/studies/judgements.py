@@ -24,6 +24,7 @@ from jurygraph.studies.pairs import choice_of, scores_by_order
 UNIT = (0.0, 1.0)
 
 JUDGED = "judged"
+UNSUPPORTED = "unsupported"
 REWARD = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
@@ -58,7 +59,8 @@ class Judgement(NamedTuple):
 
     `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
     is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
-    one, else 0.5. `is_flipped` if the orders differ; None unless both were judged.
+    one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is the score of a finding
+    without a quotation, which counts as the worst case and is no judgement.
     """
 
     task: str
@@ -68,6 +70,7 @@ class Judgement(NamedTuple):
     native: float | None = None
     scale: tuple[float, float] | None = None
     choices: tuple[float, ...] = ()
+    counted: float | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,9 @@ def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
     if not judged:
-        return Judgement(task, status_of(verdicts[0]))
+        status = status_of(verdicts[0])
+        counted = verdicts[0].score if status == UNSUPPORTED else None
+        return Judgement(task, status, counted=counted)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
     decided = [verdict.counts_as_met for verdict in judged]
     scale = judged[0].scale
@@ -231,7 +236,7 @@ def status_of(verdict: RecordedVerdict) -> str:
         return "gated"
     if verdict.status != "ok":
         return verdict.status
-    return "unsupported" if verdict.is_worst_case else JUDGED
+    return UNSUPPORTED if verdict.is_worst_case else JUDGED
 
 
 PlacedLabels = Sequence[tuple[str, JudgedLabel]]

@@ -41,7 +41,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 10
+VERSION = 11
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -201,6 +201,11 @@ class RunIndex:
         # An update that was interrupted has added some of the groups.
         ((last,),) = self.fetch("SELECT coalesce(max(group_number), 0) FROM responses")
         end = ledger.count
+        with (
+            self._connection
+        ):  # names are numbered in this order; groups are stored in the order of their ends
+            for record in ledger.records("task", before, end):
+                self._number_of("task", record.key)
         self._add_each(self._add_group, max(last, before), end, report)
         with self._connection:
             self._set_fact("records", end)

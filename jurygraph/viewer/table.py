@@ -6,7 +6,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
@@ -21,6 +22,8 @@ from jurygraph.viewer.index import RunIndex
 PAGE_ROWS = 50
 NO_AGENT = "(no agent)"
 """The value of `agent` for responses without one."""
+NO_FAILURE = "(too little judged, no failed verdict)"
+"""The value of `failure` for responses that failed without a failed verdict."""
 _GRID_COLUMNS = 40
 _STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED = ("response", "reward", "status", "task", "agent", "coverage")
@@ -47,6 +50,7 @@ _JOINS = """
 """
 _TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
 _QUERIES_WITH = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_WITHOUT_FAILURE = "responses.status = 'failed' AND responses.failed = 0"
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_KEY: TypeAdapter[tuple[str | float | None, int]]
 _PAGE_KEY = TypeAdapter(tuple[str | float | None, _RowNumber])
@@ -62,7 +66,8 @@ class TableQuery:
         status: ok, degraded or failed; `gated` for any that a gate changed.
         failure: cause and kind of a failed verdict.
         judge: a model that gave one of the verdicts.
-        sort: the name of a column, after a minus for the reverse order; values that are missing come last.
+        sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
+            it, rows are in the order of the tasks.
         columns: names of more columns, by commas.
         grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
@@ -101,11 +106,15 @@ class TableQuery:
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, and its values by column."""
+    """A row: the number of the response in the index, its id, and its values by column.
+
+    `filled_in` are the columns of components whose value is that of the failure rule.
+    """
 
     number: int
     response: str
     values: Sequence[Any]
+    filled_in: Collection[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +136,18 @@ class ScoreGrid:
         questions: those that responses of the page were asked, most of them first; only as many as have room.
         omitted: the number of further ones.
         cells: by the name of a response and a question: the mean of the scores, None where no verdict has one.
+        penalties: those of the cells that lower the reward, the more the higher their score is.
     """
 
     questions: Sequence[str]
     omitted: int
     cells: Mapping[tuple[str, str], float | None]
+    penalties: Collection[tuple[str, str]]
+
+    def kept_share(self, cell: tuple[str, str]) -> float | None:
+        """Return the share of a cell's strip that is kept; the score of a penalty is what it costs."""
+        score = self.cells[cell]
+        return 1.0 - score if score is not None and cell in self.penalties else score
 
 
 class Facet(NamedTuple):
@@ -149,7 +165,8 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
     for condition, its_values in _conditions(index, query):
         conditions.append(condition)
         values += its_values
-    key = expression_of(index, query.sort_column) if query.sort else "NULL"
+    # Tasks are numbered in their order, which is that of `jurygraph show`.
+    key = expression_of(index, query.sort_column) if query.sort else "responses.task"
     position = ""
     if query.after:
         position, after = _position(query)
@@ -186,8 +203,28 @@ def _read_rows(
         f"SELECT responses.number, responses.name, {selected} {_JOINS} WHERE responses.number IN ({marks})",
         *numbers,
     )
-    by_number = {number: ResponseRow(number, name, row) for number, name, *row in found}
+    filled_in = _find_filled_in(index, numbers, columns)
+    by_number = {
+        number: ResponseRow(number, name, row, filled_in[number]) for number, name, *row in found
+    }
     return [by_number[number] for number in numbers]
+
+
+def _find_filled_in(
+    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
+) -> dict[int, set[str]]:
+    """Return the columns whose values the failure rule filled in, by the numbers of responses."""
+    marks = ", ".join("?" * len(numbers))
+    found = index.fetch(
+        "SELECT response, names.name, judged, counted FROM components"
+        f" JOIN names ON names.number = component WHERE response IN ({marks})",
+        *numbers,
+    )
+    filled_in: dict[int, set[str]] = {number: set() for number in numbers}
+    for number, component, judged, counted in found:
+        if component in columns and is_filled_in(judged, counted):
+            filled_in[number].add(component)
+    return filled_in
 
 
 def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
@@ -212,16 +249,36 @@ def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     counts = Counter(question for _, question, _ in found)
     questions = [question for question, _ in counts.most_common()]
     cells = {(response, question): score for response, question, score in found}
-    omitted = len(questions[_GRID_COLUMNS:])
-    return ScoreGrid(questions=questions[:_GRID_COLUMNS], omitted=omitted, cells=cells)
+    return ScoreGrid(
+        questions=questions[:_GRID_COLUMNS],
+        omitted=len(questions[_GRID_COLUMNS:]),
+        cells=cells,
+        penalties=_find_penalties(index, page, cells),
+    )
+
+
+def _find_penalties(
+    index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
+    task_column = page.columns.index("task")
+    tasks = {row.response: row.values[task_column] for row in page.rows}
+    negative = set()
+    for task in set(tasks.values()):
+        for spec in index.run.decision_of(task).specs:
+            inputs = spec.inputs.values() if spec.name == page.query.grid else ()
+            for use in inputs:
+                for question, weight in zip(use.questions, use.weights, strict=True):
+                    if spec.weight * weight < 0:
+                        negative.add((task, question))
+    return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
-    """Return the columns of a page: the fixed ones, the components, and those that are chosen."""
-    if query.grid:
-        return list(_GRID_FIXED)
+    """Return the columns of a page: the fixed ones, the components where there is no grid, and those chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    return list(dict.fromkeys([*_FIXED, *index.names("component"), *chosen]))
+    fixed = _GRID_FIXED if query.grid else (*_FIXED, *index.names("component"))
+    return list(dict.fromkeys([*fixed, *chosen]))
 
 
 def expression_of(index: RunIndex, column: str) -> str:
@@ -254,6 +311,9 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
         "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
         " WHERE failure IS NOT NULL GROUP BY failure"
     )
+    failures += index.fetch(
+        f"SELECT ?, count(*) FROM responses WHERE {_WITHOUT_FAILURE} HAVING count(*)", NO_FAILURE
+    )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
         field: sorted(
@@ -283,8 +343,15 @@ def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Seque
     for field in ("failure", "judge"):
         name = getattr(query, field)
         if name:
-            condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
-            yield condition, [index.names(field).get(name, -1)]
+            yield _verdict_condition(index, field, name)
+
+
+def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
+    """Return the condition that a verdict has this failure or judge, with its values."""
+    if name == NO_FAILURE:
+        return _WITHOUT_FAILURE, ()
+    condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
+    return condition, [index.names(field).get(name, -1)]
 
 
 def _search_condition(index: RunIndex, sought: str) -> tuple[str, Sequence[str]]:

@@ -78,6 +78,12 @@ class WhatIf:
         return not (self.settings or self.scores or self.edges)
 
     @property
+    def kinds(self) -> str:
+        """Return what is changed, such as `settings and scores`."""
+        changed = {"settings": self.settings, "scores": self.scores, "edges": self.edges}
+        return " and ".join(kind for kind, values in changed.items() if values)
+
+    @property
     def edge_texts(self) -> list[str]:
         """Return the changed edges as they stand in a URL."""
         return [format_edge(*edge) for edge in self.edges]

@@ -68,6 +68,21 @@ def test_missing_tasks_are_reported_even_without_a_config(
     assert ended.err.startswith("error: tasks.jsonl: there is no such file; ")
 
 
+@all_rows(
+    "words, problem",
+    [
+        (("report", "run"), "option '-o' / '--out'. For example: jurygraph report run -o report."),
+        (("merge", "a"), "option '-o' / '--out'. For example: jurygraph merge "),
+        (("compare", "run"), "argument 'RUN_B'. For example: jurygraph compare before after"),
+    ],
+)
+def test_what_is_missing_is_named_with_an_example_of_the_command(
+    words: tuple[str, ...], problem: str, run: Command
+):
+    ended = run(*words)
+    assert (ended.code, f"Missing {problem}" in ended.err) == (2, True)
+
+
 def test_an_option_with_a_decimal_comma_is_refused_with_an_example(run: Command):
     ended = run("score", "tasks.jsonl", "--max-cost", "1,5")
     problem = "'--max-cost': is no number; write one such as 1.5, with a decimal point"

@@ -255,3 +255,26 @@ def test_changes_of_the_same_name_have_their_question() -> None:
         "optimizer.efficiency/length",
     }
     assert all(change.condition == f"length ({change.question}) were 1" for change in changes)
+
+
+def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
+    def helpful(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.9, met=True)
+
+    def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.1, met=False)
+
+    def wrong(task: jg.TaskView, response: jg.Response) -> bool:
+        return False
+
+    reward = {"helpful": 1.0, "rude": -0.5, "wrong": -0.25}
+    with jg.Jury(evaluators=[helpful, rude, wrong], reward=reward) as jury:
+        (trace,) = jury.score(TASK, ["It is 42."])
+    assert trace.explain().sentences(what_if=True)[-6:] == [
+        "If helpful were certainly met (1 instead of 0.9): 0.95 (+0.1).",
+        "If rude were certainly not met (0 instead of 0.1): 0.9 (+0.05).",
+        "If helpful were not met: -0.05 (-0.9).",
+        "If rude were met: 0.4 (-0.45).",
+        "If wrong were met: 0.6 (-0.25).",
+        "2 of 6 single changes would raise it, 3 would lower it.",
+    ]

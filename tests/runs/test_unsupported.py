@@ -11,6 +11,7 @@ from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.report import report_run
@@ -65,8 +66,23 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(
             for t in run.traces()
         }
         found = verify_deep(run, lambda count: None)
+        read = read_judgements(run)
     good, bad = {("ok", 0.75, None)}, {("ok", 0.0, "worst-case")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
+    judged = {
+        (name, judgement.status, judgement.score, judgement.counted)
+        for judge, judgements in read.by_judge.items()
+        if not judge.is_reward
+        for name, judgement in judgements.items()
+    }
+    assert judged == {
+        (f"t{task}/{name}", *outcome)
+        for task in range(2)
+        for name, outcome in (
+            ("r0", ("judged", 0.75, None)),
+            ("r1", ("unsupported", None, 0.0)),
+        )
+    }
     assert (found.recomputed, found.quotations, any(found[2:])) == (2 * 2 * 5, 2 * 5, False)
 
 
@@ -132,5 +148,8 @@ def test_a_run_says_that_most_findings_have_no_quotation(
     assert (warning in run_command("show", folder).err) == is_mostly
     with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
-        assert (warning in (describe_run(index)["evidence_warning"] or "")) == is_mostly
-        assert (warning in report_run(run, index, 3, lambda count: None)) == is_mostly
+        findings = describe_run(index)["findings"]
+        assert (warning in (findings.warning or "")) == is_mostly
+        report = report_run(run, index, 3, lambda count: None)
+        assert (warning in report) == is_mostly
+        assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report

@@ -401,6 +401,31 @@ def test_disagreements_come_worst_first_with_their_command() -> None:
     ]
 
 
+def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements() -> None:
+    run = judgements({"a": 0.9, "b": 0.1, "c": 0.6})
+    (by_response,) = run.by_judge.values()
+    for name in "ab":
+        by_response[name] = Judgement(f"task of {name}", "unsupported", counted=0.0)
+    people = labels(
+        JudgedLabel(id="a", target=True),
+        JudgedLabel(id="b", target=False),
+        JudgedLabel(id="c", target=False),
+    )
+    found = report(join_labels([run], people))
+    judge, *_ = figures_of(found).judges
+    assert (judge.n, judge.unsupported, judge.left_out) == (1, 2, {})
+    disagreements = figures_of(found).disagreements
+    assert [(one["response"], one["judge"], one["status"]) for one in disagreements] == [
+        ("a", 0.0, "unsupported"),
+        ("c", 1.0, "judged"),
+    ]
+    assert "unsupported" in found.tables[0].header
+    supported = report(
+        join_labels([judgements({"a": 0.9})], labels(JudgedLabel(id="a", target=True)))
+    )
+    assert "unsupported" not in supported.tables[0].header
+
+
 # Joining
 
 
@@ -579,6 +604,7 @@ def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
             [True, True],
             "one, two: no response has the label 'gld'; did you mean gold?",
         ),
+        ("label.csv", [True, True], "label.csv: there is no such file; "),
         (
             "label.gold",
             ["good", True],

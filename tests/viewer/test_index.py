@@ -15,7 +15,8 @@ from jurygraph.studies.comparison import read_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import OpenRun
-from jurygraph.viewer.table import TableQuery, list_facets, read_page
+from jurygraph.viewer.table import NO_FAILURE, TableQuery, list_facets, read_page
+from tests.runs.sample_runs import make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, record
 
 
@@ -49,6 +50,31 @@ def test_pages_follow_each_other_in_any_order_and_the_missing_come_last(letters:
         assert sorted(names(index, sort="-brief")) == sorted(stored)
 
 
+def test_a_table_begins_in_the_order_of_the_tasks(tmp_path: Path) -> None:
+    """The first task ends last: it alone is asked what depends on another verdict."""
+    tasks = make_tasks(tasks=2, size=1)
+    for task, same in zip(tasks, (1.0, 0.0), strict=True):
+        task["responses"][0]["data"]["same"] = same
+    score(tmp_path / "run", write_tasks(tmp_path, tasks))
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert [record.key for record in run.ledger.records("group")] == ["t1", "t0"]
+        assert names(index) == [trace.response_id for trace in run.traces()] == ["t0/r0", "t1/r0"]
+
+
+def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(
+    letters: Path,
+) -> None:
+    with closing(Run.open(letters)) as run, closing(RunIndex(run)) as index:
+        index.update()
+        rows = read_page(index, TableQuery()).rows
+        grid = read_page(index, TableQuery(grid="polite", columns="unsupported"))
+        filled_in = {row.response: set(row.filled_in) for row in rows if row.filled_in}
+    assert filled_in == {"bob/1": {"brief"}}
+    assert grid.columns == ["response", "reward", "task", "agent", "unsupported"]
+    assert not any(row.filled_in for row in grid.rows)
+
+
 def test_pages_follow_each_other_by_any_value(tmp_path: Path) -> None:
     texts = ("please come", "come", "please please")
     record(tmp_path / "run", {"line\nfeed": texts, "zoë\u200b": texts, "1": texts})
@@ -68,6 +94,23 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         ((failure, count),) = list_facets(index)["failure"]
         assert count == 1
         assert names(index, failure=failure) == ["bob/1"]
+
+
+def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(
+    tmp_path: Path,
+) -> None:
+    @jg.evaluator(layer="check")
+    def unsure(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if response.text == "unclear":
+            return jg.Verdict.abstain("it cannot be told")
+        return jg.Verdict(score=1.0)
+
+    with jg.Jury(evaluators=[unsure], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="eggs", query="How long?"), ["clear", "unclear"])
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert list_facets(index)["failure"] == [(NO_FAILURE, 1)]
+        assert names(index, failure=NO_FAILURE) == names(index, status="failed") == ["eggs@1/2"]
 
 
 def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_path: Path) -> None:

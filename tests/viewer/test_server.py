@@ -15,6 +15,7 @@ from jurygraph.sources import read_config
 from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.words import TIPS
 from tests.rows import all_rows
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record
 
 PAGES = (
@@ -134,6 +135,34 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "This run was changed." in overview
 
 
+def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
+    tmp_path: Path, browser: Browser
+) -> None:
+    def misquotes(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0, met=False, unsupported="worst-case")
+
+    with jg.Jury(evaluators=[misquotes], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="Write."), ["please"])
+    assert "1 of 1 that need a quotation" in browser.open("/a/", tmp_path / "run")
+    with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE records SET at = at + 1 WHERE kind = 'trace'")
+    _, overview = browser.open_all(["/a/verify", "/a/"], tmp_path / "run")
+    assert browser.status == 200
+    assert "This run was changed." in overview
+
+
+def test_a_verdict_has_every_field_that_has_a_value(tmp_path: Path, browser: Browser) -> None:
+    def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0, met=False, confidence=0.0)
+
+    with jg.Jury(evaluators=[rude], record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="Write."), ["please"])
+    page = browser.open("/a/verdict?id=t@1/1&question=rude", tmp_path / "run")
+    facts = dict(re.findall("<dt>([a-z]+)</dt><dd>([^<]+)</dd>", page))
+    assert (facts["score"], facts["met"], facts["confidence"]) == ("0.0", "false", "0.0")
+    assert "judge" not in facts
+
+
 def test_a_run_is_verified_for_a_head_that_stands_behind_the_proof(
     letters: Path, browser: Browser
 ) -> None:
@@ -182,6 +211,30 @@ def test_a_grid_has_the_scores_of_the_questions_of_a_component(
     assert shown == [pytest.approx(score, abs=5e-4) for score in scores]
     assert len(cells) == 2 * len(scores)
     assert '<th scope="col" class="asked" aria-sort="descending">' in page
+
+
+def test_the_strip_of_a_penalty_in_a_grid_has_its_score_as_lost(
+    tmp_path: Path, browser: Browser
+) -> None:
+    (task,) = make_tasks(tasks=1)
+    task["rubric"] = {
+        "criteria": [
+            {"id": "core", "text": "It is right.", "weight": 2.0},
+            {"id": "rude", "text": "It is rude.", "weight": -1.0},
+        ]
+    }
+    score(tmp_path / "run", write_tasks(tmp_path, [task]), FULL_CONFIG)
+    penalties = {"met@core": False, "met@rude": True, "late": True}
+    found = set()
+    for component in ("rubric", "late"):
+        page = browser.open(f"/a/responses?grid={component}", tmp_path / "run")
+        for question, shown, width in re.findall(
+            r'aria-label="([^":]+): ([^"]+)">\s*<svg.*?class="kept" width="([^"]+)"', page, re.S
+        ):
+            found.add(question)
+            kept = 1.0 - float(shown) if penalties[question] else float(shown)
+            assert float(width) == pytest.approx(100 * kept, abs=0.1), question
+    assert found == set(penalties)
 
 
 def test_every_word_of_ours_has_the_meaning_of_the_glossary() -> None:

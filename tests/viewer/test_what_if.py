@@ -18,6 +18,7 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.what_if import WhatIf, explain_changed
 from tests.examples import some_or_all
 from tests.rows import all_rows
+from tests.viewer.conftest import Browser
 
 CHANGES = [
     ["reward.polite=0.1"],
@@ -58,6 +59,11 @@ def test_a_score_that_is_tried_is_that_of_its_question_alone(letters: Path) -> N
     assert before.value is not None
     assert after.value == pytest.approx(before.value + 0.7)
     assert after.components["brief"] == before.components["brief"]
+
+
+def test_a_page_names_all_that_was_changed(letters: Path, browser: Browser) -> None:
+    page = browser.open("/a/response?id=bob/0&score=polite%3D1&set=reward.brief%3D0", letters)
+    assert "decided again without a call, with other settings and scores." in page
 
 
 @all_rows(

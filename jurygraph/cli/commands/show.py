@@ -170,14 +170,14 @@ def explain(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
-        bool, option(None, "Show the single changes that would raise the reward.")
+        bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
     json: AsJson = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost.
 
-    `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called. On a
-    terminal lines are broken at its width; a pipe gets them whole.
+    `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
+    model is called. On a terminal lines are broken at its width; a pipe gets them whole.
 
     \b
     Example:

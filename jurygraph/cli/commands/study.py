@@ -366,8 +366,8 @@ def judge(
     written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
-    abstained, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both orders; each
-    also with _low and _high), brier, ece. A statistic that is missing fails.
+    abstained, unsupported, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both
+    orders; each also with _low and _high), brier, ece. A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
 
@@ -399,7 +399,7 @@ def judge(
     names_none = all(label.question is None for _, label in people_labels.rows)
     if question is None and names_none and len(questions) > 1:
         notes.append(
-            f"labels are compared with {len(questions)} questions; choose one with --question"
+            f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
         )
     report = judge_report.report(studies, need, epsilon, notes)
     output.write(report)

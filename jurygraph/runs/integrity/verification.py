@@ -29,7 +29,7 @@ from jurygraph.decision.decide import decide_groups
 from jurygraph.decision.table import ABSENT, VerdictTable, build_table, dropped_questions
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import shell_quote
+from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import Chain, VerificationError
 from jurygraph.runs.run import Run
@@ -154,7 +154,8 @@ def _verify_snapshot(
     try:
         chain.walk(_reported(ledger.records(), report), ledger.all_texts())
     except VerificationError as difference:
-        raise TraceMismatch(f"{ledger.path}: {difference}") from None
+        owner = _describe_owner(ledger, len(chain.links))
+        raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
     path = run.folder / run_folder.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
@@ -181,6 +182,16 @@ def _verify_snapshot(
         base=base,
         unsigned=0 if sealed is None else ledger.count - sealed.records,
     )
+
+
+def _describe_owner(ledger: Ledger, number: int) -> str:
+    """Return for which response or task a call was made, if this record is one: its key is only a digest."""
+    for call in ledger.records("call", number - 1, number):
+        for kind, noun in (("trace", "response"), ("task", "task")):
+            for record in ledger.records(kind):
+                if call.key in record.body:
+                    return f"; the call was made for {noun} {quote(record.key)}"
+    return ""
 
 
 def _reported(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
@@ -307,9 +318,9 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     path = folder / run_folder.SEAL
     if not path.exists():
         if expected is not None:
-            raise TraceMismatch(
-                f"{path}: is missing, and the run should be sealed by the key in {signer}"
-            )
+            problem = f"is missing, and the run should be sealed by the key in {signer}"
+            cause = "it was never sealed (`jurygraph seal` does that), or lost its seal"
+            raise TraceMismatch(f"{path}: {problem}; {cause}")
         return None
     content = path.read_bytes()
     try:

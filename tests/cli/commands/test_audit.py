@@ -128,6 +128,8 @@ def test_seal_signs_the_head_and_verify_checks_the_signer(
 ):
     signer = write_key(tmp_path / "mine.pem")
     seal = ("seal", scored_folder, "--key", tmp_path / "mine.pem")
+    unsealed = run("verify", scored_folder, "--signer", tmp_path / "mine.pem")
+    assert "it was never sealed (`jurygraph seal` does that), or lost its seal" in unsealed.err
     ended = run(*seal)
     assert (ended.code, ended.err) == (0, "")
     first, second = ended.out.splitlines()

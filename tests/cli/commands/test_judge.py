@@ -33,6 +33,7 @@ def test_the_judge_stands_beside_a_constant_and_length(
     lines = [line.split() for line in ended.out.splitlines()]
     names = [line[0] for line in lines if line]
     assert "manners.shaky" in ended.out.splitlines()[0]
+    assert re.search(r"than always saying \d.* in accuracy\b", ended.out.splitlines()[0])
     table = names[names.index("judge") :]
     assert table[:5] == ["judge", table[1], "manners.shaky", "always", "length"]
     assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
@@ -46,7 +47,7 @@ def test_labels_without_a_question_are_said_to_be_compared_with_all(
     ended = run("study", "judge", scored_folder, "--labels", file)
     ended_without = run("study", "judge", scored_folder, "--label", file)
     assert f"--labels: is missing; did you mean --labels {file}?" in ended_without.err
-    assert re.search(r"compared with \d questions; choose one with --question", ended.err)
+    assert re.search(r"compared with all \d; choose one with --question", ended.err)
 
 
 def test_json_has_the_names_of_the_contract(

@@ -14,8 +14,11 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import FIRST_LINK, link_of
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.sample_runs import rescore_run, score, verify_run
+from tests.models.server import run_server
+from tests.runs.sample_runs import rescore_run, score, verify_run, write_tasks
 from tests.runs.store.test_ledger import execute_sql
+from tests.runs.test_calls import judge_config, run_session, tasks_with_rubrics
+from tests.runs.test_unsupported import misquoting_judge
 
 CHANGED = "reward.same=0.25"
 
@@ -120,6 +123,22 @@ def test_removed_added_and_changed_rows_are_named(plain: Path) -> None:
         with pytest.raises(TraceMismatch, match=message):
             verify_run(plain)
         path.write_bytes(kept)
+
+
+def test_a_changed_prompt_or_reply_is_named_with_its_response(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, tasks_with_rubrics(1))
+    folder = tmp_path / "run"
+    with run_server(misquoting_judge) as server:
+        run_session(folder, tasks, judge_config(server))
+    with closing(Run.open(folder)) as run:
+        trace = next(run.traces())
+        call = run.ledger.require("call", trace.calls[0].id)
+    execute_sql(
+        folder / run_folder.LEDGER, "UPDATE texts SET content = x'00' WHERE id = ?", call.seq << 20
+    )
+    owner = rf"record {call.seq} .*; the call was made for response '{trace.response_id}'$"
+    with pytest.raises(TraceMismatch, match=owner):
+        verify_run(folder)
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
