@@ -70,11 +70,21 @@ def load_facts(view: TaskView) -> Facts:
         return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 
-def check_tables(view: TaskView) -> None:
-    """Raise PlanError naming what is wrong with the tables of a view's facts; its other facts are not read."""
-    if view.facts is not None:
-        tables = view.facts.get("tables", {})
-        load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+def table_files(view: TaskView) -> Mapping[str, str]:
+    """Return the SHA-256 of each file of the tables of a view's facts, by its field; other facts are not read.
+
+    Raises PlanError naming what is wrong with a table.
+    """
+    if view.facts is None:
+        return {}
+    tables = view.facts.get("tables", {})
+    facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+    return {file_field(name): sha256 for name, sha256 in facts.marks.get("files", {}).items()}
+
+
+def file_field(table: str) -> str:
+    """Return the field of a task that names the file of a table."""
+    return f"facts.tables.{table}.file"
 
 
 _FACTS_CACHE: dict[str, Facts] = {}

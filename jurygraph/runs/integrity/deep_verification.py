@@ -219,6 +219,7 @@ class _Verifier:
             hint = "put the code that the run was made with back, or verify without --deep"
             raise InputError(f"{run.folder}: was made with {problem}; {hint}")
         self._require_tools(plan)
+        plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
         evaluators = self._jury.evaluators
         own_model = {
             question.id
