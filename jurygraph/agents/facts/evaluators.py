@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -77,6 +78,12 @@ def table_files(view: TaskView) -> Mapping[str, str]:
     """
     if view.facts is None:
         return {}
+    meant = get_close_matches(
+        "tables", view.facts, n=1, cutoff=0.8
+    )  # other facts may be called anything
+    if meant and meant[0] != "tables":
+        problem = f"facts.{meant[0]}: is not a known field here; did you mean tables?"
+        raise PlanError(f"task {view.id!r}: {problem}")
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
     return {file_field(name): sha256 for name, sha256 in facts.marks.get("files", {}).items()}
