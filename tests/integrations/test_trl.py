@@ -128,7 +128,7 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
     shown = run_command("show", tmp_path / "run" / "3", "--label", "step=312", "--json")
     assert len(shown.out.splitlines()) == 4
-    for label, problem in (("step=313", "no response has the label"), ("step", "NAME=VALUE")):
+    for label, problem in (("step=313", "values of step: 312"), ("step", "NAME=VALUE")):
         refused = run_command("show", tmp_path / "run" / "3", "--label", label)
         assert (refused.code, problem in refused.err) == (2, True)
     exported = run_command("export", tmp_path / "run" / "3", "--to", "csv", "--advantages")

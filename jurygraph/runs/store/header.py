@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import Field
@@ -274,6 +275,11 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
             yield from changes(old_item, new_item, f"{path}[{index}]")
+    elif isinstance(old, list) and isinstance(new, list):
+        # what follows the first difference may only have moved
+        pairs = enumerate(zip_longest(old, new, fillvalue=_MISSING))
+        index, (old_item, new_item) = next(item for item in pairs if item[1][0] != item[1][1])
+        yield from changes(old_item, new_item, f"{path}[{index}]")
     elif old != new:
         yield path, old, new
 

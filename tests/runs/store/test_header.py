@@ -197,8 +197,9 @@ class TestChanges:
             ("new", "none", "null"),
         ]
 
-    def test_lists_of_different_lengths_differ_as_a_whole(self) -> None:
-        assert list(changes({"x": [1, 2]}, {"x": [1]})) == [("x", [1, 2], [1])]
+    def test_lists_of_different_lengths_differ_at_their_first_difference(self) -> None:
+        ((path, old, new),) = changes({"x": [1, 2, 3]}, {"x": [1]})
+        assert (path, old, format_value(new)) == ("x[1]", 2, "none")
         assert list(changes([1], {"x": 1})) == [("", [1], {"x": 1})]
 
 
