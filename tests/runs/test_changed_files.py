@@ -76,10 +76,12 @@ def test_a_branch_looks_again_and_asks_again_where_it_sees_something_else(
     score(shop / "run", shop / "tasks.jsonl", config())
     change()
     again = config()
-    score(shop / "new", shop / "tasks.jsonl", again, branch=shop / "run")
+    scored = score(shop / "new", shop / "tasks.jsonl", again, branch=shop / "run")
     (trace,) = traces_of(shop / "new")
     assert trace.reward.value == reward
     assert len(again["model"].sent) == sent
+    assert scored.job.branch is not None
+    assert (scored.job.branch.reused, scored.job.branch.requested) == (1 - sent, sent)
     verify_run(shop / "new")
     assert verify_deeply(shop / "new").recomputed == 1
 

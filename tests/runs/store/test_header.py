@@ -118,6 +118,17 @@ def test_another_column_of_a_table_is_a_difference() -> None:
     ]
 
 
+def test_lists_of_different_lengths_are_shown_from_where_they_differ() -> None:
+    (there, here) = (
+        header({"evaluators": [{"use": "criteria", "tools": tools}], "model": "none"})
+        for tools in (["search"], ["search", "read"])
+    )
+    (sentence,) = differences(there, here)
+    assert sentence.startswith(
+        'config evaluators[0].tools[1] is none in the run and {"use": "read"'
+    )
+
+
 def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []
@@ -197,9 +208,8 @@ class TestChanges:
             ("new", "none", "null"),
         ]
 
-    def test_lists_of_different_lengths_differ_at_their_first_difference(self) -> None:
-        ((path, old, new),) = changes({"x": [1, 2, 3]}, {"x": [1]})
-        assert (path, old, format_value(new)) == ("x[1]", 2, "none")
+    def test_lists_of_different_lengths_differ_as_a_whole(self) -> None:
+        assert list(changes({"x": [1, 2]}, {"x": [1]})) == [("x", [1, 2], [1])]
         assert list(changes([1], {"x": 1})) == [("", [1], {"x": 1})]
 
 
