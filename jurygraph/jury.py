@@ -21,7 +21,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
@@ -52,6 +52,7 @@ from jurygraph.graphs.groups import (
 from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
+from jurygraph.graphs.survey import files_of_tools
 from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_isolated
 from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
@@ -765,7 +766,10 @@ def check_group(group: Group, context: GraphContext) -> None:
             ) from error
     if group.plan is not None:
         _check_plan(group.plan, group.task, context)
-        _check_unchanged_inputs(group.plan, context)
+        check_unchanged_inputs(group.plan, context)
+        for question in group.plan.survey.questions:
+            evaluator = context.evaluators[question.evaluator]
+            call_method(evaluator, evaluator.check, question)
 
 
 def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
@@ -799,19 +803,24 @@ def find_other_version(plan: Plan, context: GraphContext) -> str | None:
     return None
 
 
-def _check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
-    """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
+def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
+    """Raise InputError if inputs of derivers or tools besides the task, such as files, changed since planning."""
+    files = files_of_tools(plan.survey, context.toolsets) if plan.files else {}
+    for field, sha256 in plan.files.items():
+        if files.get(field) != sha256:
+            _refuse_other_facts(plan, f"{field} has changed")
     for derivation in plan.survey.derivations:
         deriver = context.derivers[derivation.deriver]
         params = call_method(deriver, deriver.params_for, plan.survey.views[derivation.view])
         if digest_of(dict(params)) != digest_of(derivation.params):
-            changed = (
-                f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+            name = derivation.deriver
+            _refuse_other_facts(
+                plan, f"the input of deriver {name!r} (its params, or files) has changed"
             )
-            raise InputError(
-                f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
-                "was, or prepare the task again (a run: score into another --out, with --branch)"
-            )
-    for question in plan.survey.questions:
-        evaluator = context.evaluators[question.evaluator]
-        call_method(evaluator, evaluator.check, question)
+
+
+def _refuse_other_facts(plan: Plan, changed: str) -> NoReturn:
+    raise InputError(
+        f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+        "was, or prepare the task again (a run: score into another --out, with --branch)"
+    )

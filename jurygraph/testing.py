@@ -28,7 +28,8 @@ class ScriptedJudge(Displayed, Backend):
 
     Rules are a mapping: the first key that occurs in an item's text (of a criterion, a preference, …) gives the answer
     to it; in the whole request for a judge whose replies have no items. A list has the answer to all items of the first
-    request, of the second, and so on.
+    request, of the second, and so on, as they arrive: for criteria by the ids of the responses, and for an evaluator of
+    yours in any order; give rules there.
 
     An answer is True or False; a probability, or a value on the item's scale; one of these for each of its parts; a
     function of the response's text that returns one of these; a mapping of fields of the reply itself, such as

@@ -13,7 +13,9 @@ import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Annotated, Any, overload
+
+from pydantic import Field, create_model
 
 from jurygraph.agents.feedback import (
     closure_digest,
@@ -24,7 +26,7 @@ from jurygraph.agents.feedback import (
 )
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import name_type
+from jurygraph.messages import Problem, name_type, validate
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -37,7 +39,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import Sees
-from jurygraph.schema.frozen_model import FrozenModel, Id, PositiveInt, require_type
+from jurygraph.schema.frozen_model import FrozenModel, Id, ParamsModel, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED, Pairs
 
 _ARGUMENTS = {
@@ -45,6 +47,9 @@ _ARGUMENTS = {
     "pair": ("task", "first", "second"),
     "group": ("task", "responses"),
 }
+
+
+_PLAIN_TYPES: Mapping[Any, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 
 
 class AdaptedSettings(FrozenModel):
@@ -153,6 +158,20 @@ class FunctionEvaluator(AdaptedEvaluator):
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 f"change the function, or the params{hint}"
             ) from error
+        self._check_types(signature, params)
+
+    def _check_types(self, signature: inspect.Signature, params: Mapping[str, Any]) -> None:
+        """Raise ConfigError for a param that is not of the plain type that the function declares for it."""
+        fields: dict[str, Any] = {}
+        for name in params.keys() & signature.parameters.keys():
+            annotation = signature.parameters[name].annotation
+            plain_type = _PLAIN_TYPES.get(getattr(annotation, "__name__", annotation))
+            if plain_type is not None:
+                fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
+        model = create_model("Params", __base__=ParamsModel, **fields)
+        checked = validate(model, {name: params[name] for name in fields})
+        if isinstance(checked, Problem):
+            raise ConfigError(f"params.{checked.field}: {checked}")
 
 
 class FeedbackEvaluator(FunctionEvaluator):

@@ -256,6 +256,7 @@ def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast
     threads = opened.job.jury.context.threads
     with progress("estimating", opened.stored.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
+    _print_without_tables(forecaster.without_tables)
     print_plan_notes(forecaster.plan_notes)
     return expected
 
@@ -320,11 +321,15 @@ def _print_planned(planned: "PlannedTasks") -> None:
     if planned.unanswered_annotations:
         missing = f"{planned.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-    if planned.without_tables:
-        print_message(
-            f"tasks without `facts.tables`: {planned.without_tables}; the tool look_up finds nothing there"
-        )
+    _print_without_tables(planned.without_tables)
     print_plan_notes(planned.notes)
+
+
+def _print_without_tables(number: int) -> None:
+    if number:
+        print_message(
+            f"tasks without `facts.tables`: {number}; the tool look_up finds nothing there"
+        )
 
 
 def print_plan_notes(notes: "Sequence[PlanNote]") -> None:

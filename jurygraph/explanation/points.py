@@ -568,7 +568,9 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         heading = f"Not judged, {verdict.status}"
         failure = verdict.failure
         if failure:
-            heading += f" ({failure.cause})"
+            # the message of an exception may say little without its type, as that of a KeyError
+            kind = f", {failure.kind}" if failure.cause == "evaluator" else ""
+            heading += f" ({failure.cause}{kind})"
             # a reason given before the failure may say something else than the failure
             reason = failure.message or reason
         yield heading, reason

@@ -26,6 +26,7 @@ from jurygraph.graphs.survey import (
     ask_evaluators,
     build_survey,
     configure_questions,
+    files_of_tools,
     list_derivations,
     survey_key,
     view_task,
@@ -178,9 +179,6 @@ def _survey_of(planning: TaskPlanning, context: GraphContext) -> Survey:
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_method(evaluator, evaluator.check, question)
-    for _, toolset in context.toolsets:
-        for tool in toolset.tools.values():
-            call_method(tool, tool.check_task, task_view)
     return survey
 
 
@@ -222,6 +220,7 @@ def _freeze(
         task_digest=planning["digest"],
         survey=survey,
         decision=decision,
+        files=files_of_tools(survey, context.toolsets),
         profiles=planning.get("profiles"),
         rubric=rubric,
         calls=tuple(calls[name] for name in sorted(calls)),

@@ -33,10 +33,21 @@ from jurygraph.schema.verdict import (
     RESPONSE_GATES,
     ResponseGate,
 )
+from jurygraph.tools.tool import ToolSet
 
 
 def _tool_fields(owner: Configurable) -> dict[str, Any]:
     return {} if owner.toolset is None else owner.toolset.to_fields()
+
+
+def files_of_tools(survey: Survey, toolsets: Iterable[tuple[str, ToolSet]]) -> dict[str, str]:
+    """Return the SHA-256 of each file that tools read for a task, by its field. Raises PlanError for a wrong one."""
+    view = next(view for view in survey.views.values() if view.audience == "task")
+    files: dict[str, str] = {}
+    for _, toolset in toolsets:
+        for tool in toolset.tools.values():
+            files.update(call_method(tool, tool.files_of, view))
+    return files
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:

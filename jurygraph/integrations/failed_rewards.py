@@ -146,5 +146,5 @@ class OutageGuard:
         if self._in_a_row >= self._most:
             problem = f"{self._in_a_row} groups in a row got no reward at all, the judge does not work{why}"
             raise NoRewardError(
-                f"{problem}; `jurygraph doctor` tests it, and `show` says why, of what `record` stored"
+                f"{problem}; `jurygraph score TASKS --limit 1` asks it, and `show` says why, of what `record` stored"
             )

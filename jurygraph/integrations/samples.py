@@ -117,12 +117,21 @@ def read_tasks(
     return tasks
 
 
-def read_response(completion: Any, labels: Mapping[str, Any] | None = None) -> Response:
-    """Return a completion, a text or the messages that follow the prompt, as a response. Raises `InputError`."""
+def read_response(
+    completion: Any,
+    labels: Mapping[str, Any] | None = None,
+    name: str = "a completion of the trainer",
+) -> Response:
+    """Return a completion, a text or the messages that follow the prompt, as a response.
+
+    Raises `InputError`, which begins with the `name`.
+    """
+    if completion is None:
+        raise InputError(f"{name} is None; give its text, or messages")
     content = {"text" if isinstance(completion, str) else "messages": completion}
     response = validate(Response, {**content, "labels": labels} if labels else content)
     if not isinstance(response, Response):
-        raise InputError(f"a completion of the trainer, `{response.field}`: {response}")
+        raise InputError(f"{name}, `{response.field}`: {response}")
     return response
 
 

@@ -14,12 +14,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from inspect import isawaitable
+from itertools import pairwise
 from math import fsum
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from jurygraph.aggregation.group_advantages import Normalization
+from jurygraph.display import format_value
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
@@ -31,7 +33,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import find_groups, read_response, read_tasks
-from jurygraph.schema import Trace
+from jurygraph.schema import Task, Trace
 
 log = logging.getLogger(__name__)
 
@@ -156,6 +158,7 @@ class JuryScorer:
         self._calls: list[_SharedCall] = []
         self._has_warned = False
         self._has_warned_of_failure = False
+        self._has_warned_of_ids = False
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("jury", "_columns", "_failed", "_group_size", "_others")
@@ -232,16 +235,31 @@ class JuryScorer:
         rule = self._choose_rule(trainer)
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
+        self._warn_of_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
         groups: list[Group] = []
         members: list[list[int]] = []
         for same_task in find_groups(tasks).values():
             for part in self._split(same_task, trainer, rule):
-                responses = [read_response(completions[index], labels) for index in part]
+                responses = [
+                    read_response(completions[index], labels, f"completion {index + 1} of the call")
+                    for index in part
+                ]
                 groups.append(Group(tasks[part[0]], responses))
                 members.append(part)
         return _Batch(groups, members, rule, trainer)
+
+    def _warn_of_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
+        """Log the first equal prompts, one after another, that have different ids: they are no group."""
+        pairs = zip(pairwise(prompts), pairwise(tasks), strict=True)
+        for (prompt, following), (task, next_task) in pairs:
+            if prompt == following and task.id != next_task.id and not self._has_warned_of_ids:
+                self._has_warned_of_ids = True
+                ids = f"the ids {task.id!r} and {next_task.id!r}"
+                log.warning(
+                    "samples of one prompt have %s, so that each is a group of its own", ids
+                )
 
     def _choose_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
@@ -282,6 +300,9 @@ class JuryScorer:
             raise InputError(
                 f"{problem}: let one process have whole groups, or use the server: {COHORTS}"
             )
+        if self._group_size is not None:
+            problem = f"a call has {len(members)} samples of a prompt, which is no multiple of it"
+            raise InputError(f"group_size: is {self._group_size}, and {problem}")
         if compares and len(members) == 1 and not self._has_warned:
             self._has_warned = True
             hint = "set `group_size`, so that an incomplete group is refused"
@@ -303,7 +324,7 @@ class JuryScorer:
         for members, group in zip(batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
             why = describe_failures(group)
-            self._warn_of_failure(rewards, why)
+            self._warn_of_failure(group, why)
             self.jury.outages.observe(rewards, why)
             filled = self._fill(rewards, batch, why)
             for index, trace, value in zip(members, group, filled.values, strict=True):
@@ -315,14 +336,14 @@ class JuryScorer:
         _log_columns(columns.get("log_extra"), all_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
 
-    def _warn_of_failure(self, rewards: RewardValues, why: str) -> None:
+    def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
         """Log the first failed rewards: what the trainer logs of later ones does not say why."""
-        failed = rewards.count(None)
+        failed = [trace.response_id for trace in group if trace.reward.value is None]
         if failed and not self._has_warned_of_failure:
             self._has_warned_of_failure = True
             log.warning(
-                "%d of the %d rewards of a group failed%s (said once; jury/failed has the share of all)",
-                *(failed, len(rewards), why),
+                "%d of the %d rewards of a group failed (%s)%s (said once; jury/failed has the share of all)",
+                *(len(failed), len(group), failed[0], why),
             )
 
     def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:
@@ -460,6 +481,8 @@ def reward_function(
         "rubric": rubric,
         "stakeholders": stakeholders,
     }
+    if isinstance(beside, str) or not all(map(callable, beside)):
+        raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside))
     return JuryReward(jury_reward, scorer)
 

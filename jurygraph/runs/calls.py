@@ -74,9 +74,8 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
     by_id = {call.id: call for call in trace.calls}
-    record = run.source.ledger.find("trace", trace.response_id)
-    last = None if record is None else record.seq
-    lookups = _read_lookups(run.source, trace, verdicts, last)
+    last = _last_record(run, trace)
+    lookups = read_lookups(run, trace, verdicts)
     calls: dict[str, RecordedCall] = {}
     before: Sequence[Any] = ()
     for use in _named_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
@@ -92,10 +91,19 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     return list(calls.values())
 
 
-def _read_lookups(
-    run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict], last: int | None
+def _last_record(run: Run, trace: Trace) -> int | None:
+    record = run.source.ledger.find("trace", trace.response_id)
+    return None if record is None else record.seq
+
+
+def read_lookups(
+    run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]
 ) -> list[RecordedLookup]:
-    """Return the calls of tools behind verdicts and the material, each once, with the first number that it has."""
+    """Return the calls of tools behind verdicts and the material, each once, with the first number that it has.
+
+    Raises `TraceMismatch` if a stored text is not the one that was written.
+    """
+    last = _last_record(run, trace)
     users: list[RecordedVerdict | Material] = [*verdicts, *trace.material]
     numbers: dict[str, int] = {}
     for user in users:
@@ -103,7 +111,7 @@ def _read_lookups(
             numbers.setdefault(name, number)
     by_id = {lookup.id: lookup for lookup in trace.lookups}
     return [
-        RecordedLookup(number, by_id[name], *_find_texts(run, "lookup", name, last))
+        RecordedLookup(number, by_id[name], *_find_texts(run.source, "lookup", name, last))
         for name, number in numbers.items()
         if name in by_id
     ]

@@ -7,6 +7,7 @@ and only what failed by infrastructure is requested once more.
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -61,6 +62,10 @@ class OpenEndedRecorder:
         """Open the run, or make one. Raises `InputError` as `open_open_ended_run`."""
         rank = os.environ.get("RANK") or str(os.getpid())
         self.folder = Path(str(folder).replace("{rank}", rank))
+        if unknown := re.search(r"\{[^/}]*\}?", str(self.folder)):
+            raise InputError(
+                f"{folder}: {unknown[0]!r} is no field of a folder to record in; write {{rank}}, the only one"
+            )
         self._rank = rank if str(self.folder) != str(folder) else None
         self.phase = phase
         self._defaults = jury.config.task_defaults

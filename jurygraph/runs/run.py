@@ -414,6 +414,7 @@ class Run(Displayed):
             task_digest=task_digest,
             survey=survey,
             decision=decision,
+            files=content.get("files", {}),
             **read_planning_results(content),
         )
         if task is known and not has_base:

@@ -34,7 +34,8 @@ class CallStore:
     """A call sink over ledgers: a call is found in the first that has it, so that a killed run does not repeat it.
 
     New calls are stored by `writer`, in the first ledger; without it, none is stored. Calls found in the other ledgers,
-    such as that of a branch's origin, are not copied: a repeated request gets the same reply.
+    such as that of a branch's origin, are not copied: a repeated request gets the same reply. A tool may not give the
+    same result, as its files may have changed: one that is deterministic is called again where calls are stored.
     """
 
     def __init__(self, *ledgers: Ledger, writer: "Writer | _Transaction | None" = None) -> None:
@@ -83,10 +84,12 @@ class CallStore:
 
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
-        for content, texts in self._stored(self._ledgers, "lookup", key):
-            if len(texts) == _LOOKUP_TEXTS:
+        for ledger in self._ledgers:
+            is_other = self._writer is not None and ledger is not self._ledgers[0]
+            for content, texts in self._stored([ledger], "lookup", key):
                 lookup = Lookup.model_validate(content["lookup"])
-                return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
+                if len(texts) == _LOOKUP_TEXTS and not (is_other and lookup.is_rerun):
+                    return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 
     async def store_lookup(self, stored: StoredLookup) -> None:

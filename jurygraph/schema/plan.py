@@ -394,8 +394,9 @@ class Plan(FrozenModel):
 
     `task_digest` is the digest of the original task, with unordered parts sorted. `profiles` are the constraints and
     tensions that were read from profiles in text, and `rubric` is the task's rubric with its annotated graph; the
-    survey and the decision are made from the task together with them. `calls` are the calls made while planning; they
-    are not part of the stored plan or its digest.
+    survey and the decision are made from the task together with them. `files` are the SHA-256 of the files that tools
+    read, by the fields of the task that name them. `calls` are the calls made while planning; they are not part of the
+    stored plan or its digest.
     """
 
     task_id: Id
@@ -404,6 +405,7 @@ class Plan(FrozenModel):
     decision: Decision
     profiles: Profiles | None = None
     rubric: Rubric | None = None
+    files: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
     @cached_property

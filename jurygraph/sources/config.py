@@ -265,6 +265,10 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
     """
     name = Path(path).name
     folder = Path(path).parent
+    if name.lower().endswith((".jsonl", ".csv", ".parquet", ".gz")):
+        raise ConfigError(
+            f"{name}: is no config but a file of rows; name the YAML file of the jury"
+        )
     try:
         document = Document(_read_text(Path(path)))
     except YamlFault as fault:

@@ -397,11 +397,7 @@ def open_tasks(
     if columns is None and is_table(path):
         hint = "name its columns with --prompt-column and --response-column, or --messages-column"
         raise InputError(f"{Path(path).name}: is a table; {hint}")
-    if str(path).lower().endswith((".yaml", ".yml")):
-        problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
-        raise InputError(
-            f"{problem}; name a file of JSON lines, or a table, and give a config with --config"
-        )
+    _refuse_yaml(path)
     if columns is None and responses is None:
         columns = columns_of_chats(path)
     folder = None if allow_files_outside else folder_of_tasks(path)
@@ -418,6 +414,14 @@ def _repeated_id(kind: str, name: str, earlier: int, path: FieldPath) -> Problem
     return Problem(path, problem, f"give each {kind} an id of its own")
 
 
+def _refuse_yaml(path: str | Path) -> None:
+    if str(path).lower().endswith((".yaml", ".yml")):
+        problem = f"{Path(path).name}: is YAML, as a config is, and not tasks"
+        raise InputError(
+            f"{problem}; name a file of JSON lines, or a table, and give a config with --config"
+        )
+
+
 class TaskLines(TaskKeyedFile[TaskLine]):
     """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
 
@@ -432,6 +436,7 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
+        _refuse_yaml(path)
         self._is_wanted = wanted
         self._defaults = defaults
         self._folder = folder

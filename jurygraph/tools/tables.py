@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.agents.facts.evaluators import check_tables
+from jurygraph.agents.facts.evaluators import table_files
 from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -37,8 +37,8 @@ class LookUp(Tool):
     description = "Look up rows in the tables of facts that belong to the task. Returns them as lines of JSON."
     Arguments = LookUpArguments
 
-    def check_task(self, task: TaskView) -> None:
-        check_tables(task)
+    def files_of(self, task: TaskView) -> Mapping[str, str]:
+        return table_files(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
         tables = _tables_of(inputs.task.facts)

@@ -116,8 +116,12 @@ class Tool(Configurable, ABC):
             deterministic=self.deterministic,
         )
 
-    def check_task(self, task: TaskView) -> None:
-        """Raise PlanError if what the task gives the tool to read is wrong. Called when a plan is made."""
+    def files_of(self, task: TaskView) -> Mapping[str, str]:
+        """Return the SHA-256 of each file that the task gives the tool to read, by the field that names it.
+
+        A plan records them. Raises PlanError if what the task gives the tool is wrong.
+        """
+        return {}
 
     def response_of(self, arguments: Any) -> int | None:
         """Return the number, from 1, of the response whose words the result has; None for other words."""

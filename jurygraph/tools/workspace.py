@@ -220,7 +220,9 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
     path = Path(name)
     root = path.parent if folder is None else Path(folder)
     relative = name
+    unset = ""
     if folder is None:
+        unset = " (the config has no `workspaces`)"
         relative = ".." if ".." in path.parts else path.name
     steps = _safe_steps(relative)
     if not steps:
@@ -231,7 +233,9 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
     except ToolError:
         status = None
     if status is None:
-        raise InputError(f"{where} is not there, or lies behind a link, below {root}; {right}")
+        raise InputError(
+            f"{where} is not there, or lies behind a link, below {root}{unset}; {right}"
+        )
     if stat.S_ISDIR(status.st_mode):
         return FolderWorkspace(root, steps)
     if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVES):

@@ -131,7 +131,7 @@ class Selection(NamedTuple):
         agents: dict[str, None] = {}
         read = trace_reader(run)
         has_label = self.label is None
-        labels = set[str]()
+        labels: dict[str, dict[str, None]] = {}
         for group in read_stored_groups(run):
             for trace in group.traces:
                 if trace.agent:
@@ -145,28 +145,39 @@ class Selection(NamedTuple):
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if not has_label and self.label is not None:
-            names = ", ".join(sorted(labels)) or "none; metadata is no label"
+            name = self.label[0]
+            known = f"its labels: {', '.join(sorted(labels)) or 'none; metadata is no label'}"
+            if name in labels:
+                known = f"values of {name}: {_describe_values([*labels[name]])}"
             problem = f"no response has the label {'='.join(self.label)}"
-            raise InputError(f"{run.folder}: {problem}; its labels: {names}")
+            raise InputError(f"{run.folder}: {problem}; {known}")
 
     def _is_labelled(
         self,
         trace: TraceWithoutTexts,
         read: Callable[[tuple[int, str]], Trace],
-        seen: set[str],
+        seen: dict[str, dict[str, None]],
     ) -> bool:
-        """Return whether a response has the label; the names of its labels are added to those that were `seen`."""
+        """Return whether a response has the label; the values of its labels are added to those that were `seen`."""
         if self.label is None:
             return True
         name, value = self.label
-        labels = read(address_of(trace)).labels
-        seen.update(labels)
-        return name in labels and to_text(labels[name]) == value
+        labels = {key: to_text(found) for key, found in read(address_of(trace)).labels.items()}
+        for key, found in labels.items():
+            seen.setdefault(key, {})[found] = None
+        return labels.get(name) == value
 
     def _includes(self, trace: TraceWithoutTexts) -> bool:
         has_status = self.status in (None, trace.status)
         is_gated = self.status == "gated" and bool(trace.gates)
         return self.agent in (None, trace.agent) and (has_status or is_gated)
+
+
+def _describe_values(values: Sequence[str]) -> str:
+    """Return the values of a label: from the lowest to the highest of whole numbers, or the first of others."""
+    if len(values) > 1 and all(value.isdecimal() for value in values):
+        return f"{min(values, key=int)} to {max(values, key=int)}"
+    return ", ".join([*values[:_MAX_COLUMNS], *["…"] * (len(values) > _MAX_COLUMNS)])
 
 
 @dataclass(frozen=True, kw_only=True)

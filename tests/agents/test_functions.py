@@ -199,6 +199,7 @@ def test_params_of_the_config_are_keywords_and_part_of_the_question() -> None:
         ({}, "missing a required (keyword-only )?argument: 'limit'"),
         ({"limit": 1, "unti": "words"}, "unexpected keyword argument 'unti'"),
         ({"limit": 1, "response": "x"}, "multiple values for argument 'response'"),
+        ({"limit": "many"}, r"params\.limit: is the text 'many'; write a whole number"),
     ],
 )
 def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:

@@ -47,10 +47,13 @@ def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[s
     assert told[0].startswith(f"task 'none' and 1 more: 0 {TOLD}")
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
 @pytest.mark.usefixtures("project")
-def test_a_judge_that_may_look_up_rows_of_no_table_is_told_once(run: Command) -> None:
+def test_a_judge_that_may_look_up_rows_of_no_table_is_told_once(
+    run: Command, more: tuple[str, ...]
+) -> None:
     Path("jury.yaml").write_text(
         "evaluators: [{use: goal_reached, tools: [look_up]}]\nfailure: {max_error_rate: 1}\n"
     )
-    told = run("score", "tasks.jsonl", "--out", "run", "--model", "none").err
+    told = run("score", "tasks.jsonl", "--out", "run", "--model", "none", *more).err
     assert "tasks without `facts.tables`: 4; the tool look_up finds nothing there" in told

@@ -5,6 +5,7 @@ import csv
 import inspect
 import logging
 import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,8 +59,11 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     function = reward_function(CONFIG)
     assert call(function, ["2 + 2?"] * 2, texts([None, 1.0])) == [None, 1.0]
     call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
-    warning = "1 of the 2 rewards of a group failed: there is no number (said once;"
-    assert [record.message[: len(warning)] for record in caplog.records] == [warning]
+    (record,) = caplog.records
+    warning = (
+        r"1 of the 2 rewards of a group failed \(prompt-\w+\S+\): there is no number \(said once;"
+    )
+    assert re.match(warning, record.message)
     jury = function.scorer.jury.open()
     with monkeypatch.context() as child:
         child.setattr(lazy_jury.os, "getpid", lambda: -1)
@@ -84,8 +88,8 @@ def test_the_warning_of_a_failed_reward_says_why_the_judge_abstained(
     opened.append(function)
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["", ""])
     (record,) = caplog.records
-    why = "2 of the 2 rewards of a group failed: the task's reference states no final answer (said"
-    assert record.message.startswith(why)
+    assert record.message.startswith("2 of the 2 rewards of a group failed (")
+    assert "): the task's reference states no final answer (said" in record.message
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
@@ -124,7 +128,7 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
         assert [trace.labels for trace in run.traces()] == [{"step": 312}] * 4
     shown = run_command("show", tmp_path / "run" / "3", "--label", "step=312", "--json")
     assert len(shown.out.splitlines()) == 4
-    for label, problem in (("step=313", "no response has the label"), ("step", "NAME=VALUE")):
+    for label, problem in (("step=313", "values of step: 312"), ("step", "NAME=VALUE")):
         refused = run_command("show", tmp_path / "run" / "3", "--label", label)
         assert (refused.code, problem in refused.err) == (2, True)
     exported = run_command("export", tmp_path / "run" / "3", "--to", "csv", "--advantages")
@@ -278,6 +282,32 @@ def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
         reward_function(CONFIG, failed="skip")
     with pytest.raises(InputError, match="group_size: is 0"):
         reward_function(CONFIG, group_size=0)
+    with pytest.raises(InputError, match="beside: is 'brief'; give a list of functions"):
+        reward_functions(CONFIG, beside="brief")
+
+
+@all_rows(
+    "folder, field", [("run/{ranks}", "{ranks}"), ("run/{rank", "{rank"), ("{step}/run", "{step}")]
+)
+def test_a_folder_to_record_in_has_one_field(folder: str, field: str) -> None:
+    function = reward_function(CONFIG, record=folder)
+    with pytest.raises(InputError, match=re.escape(f"'{field}' is no field of a folder")):
+        call(function, ["2 + 2?"] * 2, ["4", "5"])
+
+
+def test_a_call_with_wrong_samples_says_which(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    function = reward_function(CONFIG, group_size=3)
+    opened.append(function)
+    with pytest.raises(InputError, match="group_size: is 3, and a call has 4 samples of a prompt"):
+        call(function, ["2 + 2?"] * 4, texts(REWARDS))
+    with pytest.raises(InputError, match="completion 2 of the call is None"):
+        call(function, ["2 + 2?"] * 3, ["4", None, "5"])
+    other = reward_function(CONFIG)
+    opened.append(other)
+    call(other, ["2 + 2?"] * 2, ["4", "5"], task_id=["a", "b"])
+    assert "samples of one prompt have the ids 'a' and 'b'" in caplog.text
 
 
 def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,8 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
     assert verify_deeply(tmp_path / "run").recomputed == 2
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
     message = (
-        r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros"
+        r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros.*"
+        r"now 'The room is 130 euros a night\.'; it is so for 2 of 2 responses"
     )
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")

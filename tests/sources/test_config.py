@@ -231,3 +231,9 @@ def test_a_value_that_is_not_a_file_next_to_the_config_is_unchanged(tmp_path: Pa
     )
     (read,) = read_config(tmp_path / "jury.yaml").evaluators
     assert read.params["history"] == named.replace("\\0", "\0")
+
+
+def test_a_file_of_rows_is_no_config(tmp_path: Path) -> None:
+    (tmp_path / "tasks.jsonl").write_text("{}\n")
+    with pytest.raises(ConfigError, match="is no config but a file of rows; name the YAML file"):
+        read_config(tmp_path / "tasks.jsonl")

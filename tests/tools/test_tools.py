@@ -92,6 +92,15 @@ def test_tables_are_checked_when_a_task_is_planned(
         )
 
 
+def test_facts_with_a_name_like_tables_are_refused() -> None:
+    judge = jg.criteria(["The prices are right."], tools=["look_up"])
+    with (
+        jg.Jury(model=jg.testing.ScriptedJudge([]), evaluators=[judge]) as jury,
+        pytest.raises(PlanError, match=r"facts\.table: .*did you mean tables\?"),
+    ):
+        jury.prepare(jg.Task(id="t", query="Where is tea?", facts={"table": {}}))
+
+
 def test_a_table_may_be_a_file_and_large(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text("name,euro\n" + "".join(f"{'tea' * 200}{n},{n}\n" for n in range(300)))

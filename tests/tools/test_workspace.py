@@ -247,6 +247,8 @@ def test_without_a_root_a_workspace_is_a_path_of_its_own(root: Path) -> None:
     for name in (str(root / "ws" / ".." / "ws"), "/", "a\0/b", str(root / "ws\0")):
         with pytest.raises(InputError, match="workspace: "):
             open_workspace(None, name)
+    with pytest.raises(InputError, match="the config has no `workspaces`"):
+        open_workspace(None, "elsewhere")
 
 
 def test_broken_and_hostile_archives_are_refused(

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -70,11 +71,27 @@ def load_facts(view: TaskView) -> Facts:
         return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 
-def check_tables(view: TaskView) -> None:
-    """Raise PlanError naming what is wrong with the tables of a view's facts; its other facts are not read."""
-    if view.facts is not None:
-        tables = view.facts.get("tables", {})
-        load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+def table_files(view: TaskView) -> Mapping[str, str]:
+    """Return the SHA-256 of each file of the tables of a view's facts, by its field; other facts are not read.
+
+    Raises PlanError naming what is wrong with a table.
+    """
+    if view.facts is None:
+        return {}
+    meant = get_close_matches(
+        "tables", view.facts, n=1, cutoff=0.8
+    )  # other facts may be called anything
+    if meant and meant[0] != "tables":
+        problem = f"facts.{meant[0]}: is not a known field here; did you mean tables?"
+        raise PlanError(f"task {view.id!r}: {problem}")
+    tables = view.facts.get("tables", {})
+    facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
+    return {file_field(name): sha256 for name, sha256 in facts.marks.get("files", {}).items()}
+
+
+def file_field(table: str) -> str:
+    """Return the field of a task that names the file of a table."""
+    return f"facts.tables.{table}.file"
 
 
 _FACTS_CACHE: dict[str, Facts] = {}

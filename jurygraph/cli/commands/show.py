@@ -122,10 +122,14 @@ def _read_label(text: str) -> tuple[str, str]:
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
+    from jurygraph.runs.calls import read_lookups
     from jurygraph.views.trace import view_texts, view_trace
 
     view = view_trace(run.explain(response))
-    print_result_lines(trace_lines(view, text_lines(view, view_texts(run, view.trace), texts)))
+    made = read_lookups(run, view.trace, view.trace.verdicts)
+    lookups = {record.lookup.id: record for record in made}
+    words = text_lines(view, view_texts(run, view.trace), texts)
+    print_result_lines(trace_lines(view, words, lookups))
 
 
 def _print_if_unfinished(run: Run) -> None:

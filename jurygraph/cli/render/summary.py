@@ -38,6 +38,9 @@ def result_lines(summary: "Summary") -> list[str]:
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
+    if summary.unseen:
+        responses = f"{summary.unseen} of {summary.investigated} responses"
+        lines.append(f"looked nothing up: a judge with tools, in {responses}")
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same

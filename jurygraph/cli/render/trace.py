@@ -1,7 +1,8 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`, its verdicts, and the calls behind."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from jurygraph.cli.render.text import (
@@ -13,7 +14,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
-from jurygraph.messages import escape_lines
+from jurygraph.messages import escape_lines, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
@@ -25,12 +26,18 @@ from jurygraph.views.trace import TextsView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE = 300
+_MAX_RESULT = 90
+"""Characters of a tool's arguments, and of its result, that a line has."""
+NO_LOOKUPS: Mapping[str, RecordedLookup] = MappingProxyType({})
 
 
-def trace_lines(view: TraceView, texts: Iterable[str] = ()) -> list[str]:
+def trace_lines(
+    view: TraceView, texts: Iterable[str] = (), lookups: Mapping[str, RecordedLookup] = NO_LOOKUPS
+) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `text_lines`.
+    `texts` are the lines of `text_lines`, and `lookups` the calls of tools by id; those of one investigation are told
+    once.
     """
     trace = view.trace
     lines = [
@@ -46,9 +53,18 @@ def trace_lines(view: TraceView, texts: Iterable[str] = ()) -> list[str]:
             lines += _weight_lines(term.name, term.weights)
     lines += (escape_line(note, _MAX_LINE) for note in _note_lines(view))
     lines += ["", "verdicts"]
+    told: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
         lines.append(_verdict_heading(verdict))
         lines += _verdict_details(verdict)
+        names = verdict.verdict.lookups
+        if names and told.setdefault(names, verdict.verdict.question) != verdict.verdict.question:
+            lines.append(f"      looked up as for {escape_line(told[names])}")
+        elif names:
+            summaries = [_lookup_summary(lookups[name]) for name in names if name in lookups]
+            lines += (f"      {escape_line(summary, _MAX_LINE)}" for summary in summaries)
+        elif verdict.verdict.question in view.with_tools and verdict.verdict.calls:
+            lines.append("      0 lookups: the judge has tools, and called none")
     lines.append("")
     lines.append(f"plan      {trace.plan_digest}")
     lines.append(f"digest    {trace.digest}")
@@ -258,6 +274,15 @@ def call_lines(view: QuestionView) -> Iterator[str]:
         for lookup in call.lookups:
             yield from _lookup_lines(lookup)
         yield ""
+
+
+def _lookup_summary(record: RecordedLookup) -> str:
+    """Return what a tool was called with and the beginning of its result, in a line."""
+    lookup = record.lookup
+    call = f"{lookup.tool} {shorten(record.arguments, _MAX_RESULT)}".strip()
+    outcome = "" if lookup.outcome == "ok" else f"{lookup.outcome}: "
+    result = shorten(" ".join(record.result.split()), _MAX_RESULT)
+    return f"tool:{record.number} {call} → {outcome}{result}"
 
 
 def _lookup_lines(record: RecordedLookup) -> Iterator[str]:

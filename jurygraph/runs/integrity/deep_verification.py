@@ -10,7 +10,7 @@ from collections import ChainMap, Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
@@ -21,6 +21,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import WORKSPACE
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
+from jurygraph.messages import quote
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import Limiter
@@ -219,6 +220,7 @@ class _Verifier:
             hint = "put the code that the run was made with back, or verify without --deep"
             raise InputError(f"{run.folder}: was made with {problem}; {hint}")
         self._require_tools(plan)
+        plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
         evaluators = self._jury.evaluators
         own_model = {
             question.id
@@ -389,10 +391,12 @@ class _Verifier:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
+        The number of responses of the group whose verdicts rest on such a result is named.
         """
         changed = ChainMap(*(backend.changed for backend in self._backends))
         forged = ChainMap(*(backend.forged for backend in self._backends))
-        without_loss = ""
+        without_loss = lost = ""
+        affected: set[str] = set()
         for trace in stored:
             for kind, item in _own_items(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
@@ -401,10 +405,16 @@ class _Verifier:
                     if lookup in forged:
                         raise TraceMismatch(f"{label}: {source} was changed: {forged[lookup]}")
                     if lookup in changed:
-                        problem = _require_quotations(label, source, item, changed[lookup])
+                        affected.add(trace.response_id)
+                        then = self._calls.find_lookup(lookup)
+                        problem, has_loss = _describe_change(
+                            label, source, item, then, changed[lookup]
+                        )
+                        lost = lost or problem * has_loss
                         without_loss = without_loss or problem
         if without_loss:
-            raise TraceMismatch(without_loss)
+            share = f"{len(affected)} of {len(stored)} responses of the task"
+            raise TraceMismatch(f"{lost or without_loss}; it is so for {share}")
 
     def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
@@ -422,10 +432,14 @@ class _Verifier:
         return f"{self._run.ledger.path}, trace {response!r}{item}"
 
 
-def _require_quotations(
-    label: str, source: str, item: RecordedVerdict | Material, now: StoredLookup
-) -> str:
-    """Return what is to be said of a changed result from which every quotation still holds; raise it for any other."""
+def _describe_change(
+    label: str,
+    source: str,
+    item: RecordedVerdict | Material,
+    then: StoredLookup | None,
+    now: StoredLookup,
+) -> tuple[str, bool]:
+    """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
     if now.lookup.outcome in ("time-limit", "error"):
         problem = f"tool {now.lookup.tool} cannot be called again: {now.result}"
         raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
@@ -435,11 +449,15 @@ def _require_quotations(
     problem = (
         f"{label}: tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
     )
-    if lost:
-        raise TraceMismatch(f"{problem}; its quotation no longer holds: {shorten_quotes(lost)}")
+    lines = zip_longest([] if then is None else then.result.split("\n"), now.result.split("\n"))
+    old, new = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+    consequence = "the verdict was made with the old one, and quotes nothing of it"
     if quotes:
-        return f"{problem}; its quotations still hold ({shorten_quotes(quotes)})"
-    return f"{problem}; no quotation depends on it"
+        consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
+    if lost:
+        consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
+    difference = f"then {quote(old or '')}, now {quote(new or '')}"
+    return f"{problem}; {consequence}; {difference}", bool(lost)
 
 
 def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:

@@ -199,6 +199,7 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
+    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
     filled by the caller, who knows the sources of the calls.
@@ -217,6 +218,8 @@ class Summary:
     superseded: int = 0
     judged_by_several: int = 0
     judged_differently: int = 0
+    investigated: int = 0
+    unseen: int = 0
     infrastructure_failures: int = 0
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
@@ -266,6 +269,13 @@ class Summary:
         differences = judge_differences(body["verdicts"])
         self.judged_by_several += len(differences)
         self.judged_differently += len(differences) - differences.count(0.0)
+        with_tools = [
+            verdict
+            for verdict in body["verdicts"]
+            if questions[verdict["question"]].tools and verdict.get("calls")
+        ]
+        self.investigated += bool(with_tools)
+        self.unseen += any(not verdict.get("lookups") for verdict in with_tools)
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import Field
@@ -129,7 +130,8 @@ def differences(run: Header, current: Header) -> Iterator[str]:
         yield f"{_describe_shard(run)} in the run and {_describe_shard(current)} here"
     settings_in_run = _judging_settings(run.config)
     settings = _judging_settings(current.config)
-    for key, in_run, value in changes(settings_in_run, settings):
+    for change in changes(settings_in_run, settings):
+        key, in_run, value = _first_difference(*change)
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
@@ -276,6 +278,15 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
             yield from changes(old_item, new_item, f"{path}[{index}]")
     elif old != new:
         yield path, old, new
+
+
+def _first_difference(path: str, old: Any, new: Any) -> tuple[str, Any, Any]:
+    """Return where lists of different lengths begin to differ; what follows may only have moved."""
+    if not (isinstance(old, list) and isinstance(new, list)):
+        return path, old, new
+    pairs = enumerate(zip_longest(old, new, fillvalue=_MISSING))
+    index, (item, new_item) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+    return f"{path}[{index}]", item, new_item
 
 
 def format_value(value: Any) -> str:

@@ -55,6 +55,8 @@ def pack_task(task: Task, plan: Plan) -> bytes:
         result = getattr(plan, name)
         if result is not None:
             content[name] = result.model_dump(mode="json")
+    if plan.files:
+        content["files"] = plan.files
     return compact_json(content)
 
 
@@ -81,7 +83,7 @@ def is_text_of(task: Task, text: bytes) -> bool:
 
 
 _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
-"""Fields of a plan that belong neither to its survey nor to its decision."""
+"""Fields of a plan that belong neither to its survey nor to its decision; its files are the last."""
 
 
 def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,11 +41,12 @@ def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | No
 class ReusedRun:
     """The run from which verdicts and material are reused.
 
-    A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
-    verdict with a transient failure is requested again, one whose finding has no quotation is read again from the
-    stored reply if `safety.evidence` has changed, and conditions (`when`) are evaluated again. Answers of a model
-    are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused and
-    the newly requested verdicts of the scored groups.
+    A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. One for
+    which something was looked up is investigated again with the stored replies, as long as the tools have the same
+    results. A verdict with a transient failure is requested again, one whose finding has no quotation is read again
+    from the stored reply if `safety.evidence` has changed, and conditions (`when`) are evaluated again. Answers of a
+    model are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused
+    and the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, run: Run, jury: Jury) -> None:
@@ -84,11 +85,14 @@ class ReusedRun:
         changed = response_changes(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         read_again = self._evaluators_to_read_again(scored)
+        lookups = chain.from_iterable(item.trace.lookups for item in scored)
+        looked_up = {lookup.id for lookup in lookups if lookup.is_rerun}
 
         def keeps_verdict(verdict: RecordedVerdict) -> bool:
             question = verdict.question
             return (
                 changed.isdisjoint((verdict.about, *verdict.responses))
+                and looked_up.isdisjoint(verdict.lookups)
                 and not self._is_requested_again(verdict.evaluator, verdict.judge)
                 and verdict.evaluator not in read_again
                 and old_digests.questions[question] == new_digests.questions.get(question)
@@ -98,6 +102,7 @@ class ReusedRun:
             name = item.name
             return (
                 item.response not in changed
+                and looked_up.isdisjoint(item.lookups)
                 and not self._is_requested_again(derivers.get(name))
                 and old_digests.material[name] == new_digests.material.get(name)
             )
@@ -121,9 +126,15 @@ class ReusedRun:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
                 if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
-                    is_reused = verdict.key in offered
+                    is_reused = verdict.key in offered or self._has_calls_of(verdict)
                     self.reused += is_reused
                     self.requested += not is_reused
+
+    def _has_calls_of(self, verdict: RecordedVerdict) -> bool:
+        """Return whether something was looked up for a verdict, and all replies that led to it are of the old run."""
+        ledger = self.run.ledger
+        calls = [ledger.find("call", use.id) for use in verdict.calls]
+        return bool(verdict.lookups) and None not in calls
 
 
 class InputDigests(NamedTuple):

@@ -18,7 +18,7 @@ from jurygraph.schema import Plan, Response, Task
 class Forecaster:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
-    `plan_notes` are those of the plans so far.
+    `plan_notes` are those of the plans so far, and `without_tables` the tasks without a table for the tool `look_up`.
     """
 
     def __init__(self, job: TaskFileJob, stored: StoredWork) -> None:
@@ -27,6 +27,7 @@ class Forecaster:
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
         self.plan_notes: list[PlanNote] = []
+        self.without_tables = 0
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -75,6 +76,7 @@ class Forecaster:
             self._forecast.add_group((), responses, jury.evaluators)
             return
         self.plan_notes += notes_of(plan)
+        self.without_tables += plan.lacks_tables
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())

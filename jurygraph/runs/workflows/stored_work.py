@@ -8,6 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from jurygraph.errors import InputError
+from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
 from jurygraph.runs.run import WAS_ERASED, Run, open_ledger, response_changes
@@ -57,6 +58,9 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         tasks, responses = job.source.extent(self._first_unscored, job.limit, self._scored_later)
         self.remaining = Extent(tasks=tasks, responses=responses)
         self.is_finished = self.run is not None and not tasks
+        if self.run is not None and self.is_finished:
+            with close_on_error(self.release):
+                self._refuse_changed_files(self.run)
         if self.run is not None and self.run.is_closed and tasks:
             with close_on_error(self.release):
                 self._refuse_closed(self.run)
@@ -77,6 +81,15 @@ class StoredWork(AbstractContextManager["StoredWork"]):
             raise InputError(
                 f"{folder}: was started with other settings: {'; '.join(found)}; {hint}"
             )
+
+    def _refuse_changed_files(self, run: Run) -> None:
+        """Raise `InputError` if a finished run was scored with other files of facts; any other run compares later."""
+        context = self._job.jury.context
+        if not (context.derivers or any(context.toolsets)):
+            return
+        for record in run.ledger.records("task"):
+            if run.task(record.key) is not None:
+                check_unchanged_inputs(run.plan_of(record.key), context)
 
     def _refuse_closed(self, run: Run) -> None:
         folder = self._job.folder

@@ -12,14 +12,18 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
+from jurygraph.cli.render.summary import result_lines
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.views.trace import view_trace
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, Answer, reply_with, run_server
 from tests.rows import all_rows
+from tests.runs.investigations import PRICE, RESPONSES, TASK, Investigator
 from tests.runs.sample_runs import write_tasks
 from tests.runs.test_profiles import (
     TENSIONS,
@@ -218,3 +222,25 @@ def test_contrasts_that_were_ranked_incorrectly_are_listed_with_their_edits(
         if "Lost" in line
     )
     assert line == "Lost 0.3333: enhanced 0.3333 of 1, weight 0.5."
+
+
+def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with jg.Jury(
+        model=Investigator(look_up_unless_at_noon),
+        evaluators=[jg.criteria(["The prices are right."], tools=[PRICE])],
+        record=folder,
+    ) as jury:
+        jury.score(TASK, RESPONSES, step=1)
+    with closing(Run.open(folder)) as opened:
+        shown = [run_command("show", folder, "--response", f"trip/{name}").out for name in "ab"]
+        summary = RunTotals(jury, opened).summary
+    told = '      tool:1 price {"item": "room"} → The room is 120 euros a night.\n'
+    assert told in shown[0]
+    assert "      0 lookups: the judge has tools, and called none\n" in shown[1]
+    assert "looked nothing up: a judge with tools, in 1 of 2 responses" in result_lines(summary)
+
+
+def look_up_unless_at_noon(request: Any, step: int) -> Any:
+    is_looking = step == 0 and not any("at noon" in message.content for message in request.messages)
+    return [("price", {"item": "room"})] if is_looking else {"met": False}

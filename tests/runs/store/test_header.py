@@ -118,6 +118,17 @@ def test_another_column_of_a_table_is_a_difference() -> None:
     ]
 
 
+def test_lists_of_different_lengths_are_shown_from_where_they_differ() -> None:
+    (there, here) = (
+        header({"evaluators": [{"use": "criteria", "tools": tools}], "model": "none"})
+        for tools in (["search"], ["search", "read"])
+    )
+    (sentence,) = differences(there, here)
+    assert sentence.startswith(
+        'config evaluators[0].tools[1] is none in the run and {"use": "read"'
+    )
+
+
 def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []

@@ -1,0 +1,107 @@
+"""Files that a judge looks into change: a branch looks again, and a run with the old ones is not gone on with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from tests.runs.investigations import Investigator, results_in
+from tests.runs.sample_runs import open_job, score, traces_of, verify_deeply, verify_run
+
+
+def follow_the_files(request: Any, step: int) -> Any:
+    if step == 0:
+        look_up = ("look_up", {"table": "prices", "where": {"article": "kettle"}})
+        return [look_up, ("read_file", {"path": "note.txt"})]
+    price, note = results_in(request)
+    return {"quotes": ["A kettle is 29 euros"], "met": "29" in price and "paid" in note}
+
+
+CONFIG: dict[str, Any] = {
+    "workspaces": "files",
+    "evaluators": [
+        {
+            "use": "criteria",
+            "params": {"criteria": ["The price is right."]},
+            "tools": ["look_up", "read_file"],
+        }
+    ],
+}
+TASK = {
+    "id": "shop",
+    "query": "What is a kettle?",
+    "facts": {"tables": {"prices": {"key": ["article"], "file": "prices.csv"}}},
+    "responses": [{"id": "a", "text": "A kettle is 29 euros.", "workspace": "a"}],
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "files" / "a").mkdir(parents=True)
+    write_price(29)
+    write_note("paid")
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(TASK))
+    return tmp_path
+
+
+def write_price(price: int) -> None:
+    Path("prices.csv").write_text(f"article,price\nkettle,{price}\n")
+
+
+def write_note(text: str) -> None:
+    Path("files", "a", "note.txt").write_text(text)
+
+
+def config() -> dict[str, Any]:
+    return {**CONFIG, "model": Investigator(follow_the_files)}
+
+
+@pytest.mark.parametrize(
+    ("change", "reward", "sent"),
+    [
+        (lambda: None, 0.9, 0),
+        (lambda: write_price(35), 0.1, 1),
+        (lambda: write_note("due"), 0.1, 1),
+    ],
+    ids=["nothing", "table", "workspace"],
+)
+def test_a_branch_looks_again_and_asks_again_where_it_sees_something_else(
+    shop: Path, change: Callable[[], None], reward: float, sent: int
+) -> None:
+    score(shop / "run", shop / "tasks.jsonl", config())
+    change()
+    again = config()
+    scored = score(shop / "new", shop / "tasks.jsonl", again, branch=shop / "run")
+    (trace,) = traces_of(shop / "new")
+    assert trace.reward.value == reward
+    assert len(again["model"].sent) == sent
+    assert scored.job.branch is not None
+    assert (scored.job.branch.reused, scored.job.branch.requested) == (1 - sent, sent)
+    verify_run(shop / "new")
+    assert verify_deeply(shop / "new").recomputed == 1
+
+
+def test_a_finished_run_with_another_table_is_no_complete_one(shop: Path) -> None:
+    score(shop / "run", shop / "tasks.jsonl", config())
+    with open_job(shop / "run", shop / "tasks.jsonl", config()) as (_, stored):
+        assert stored.is_finished
+    write_price(35)
+    with (
+        pytest.raises(InputError, match=r"facts\.tables\.prices\.file has changed; .*--branch"),
+        open_job(shop / "run", shop / "tasks.jsonl", config()),
+    ):
+        pass
+
+
+def test_a_plan_made_with_another_table_is_refused(shop: Path) -> None:
+    task = jg.Task(**{name: TASK[name] for name in ("id", "query", "facts")})
+    with jg.Jury.from_config(config()) as jury:
+        plan = jury.prepare(task)
+        write_price(35)
+        with pytest.raises(InputError, match=r"facts\.tables\.prices\.file has changed"):
+            jury.score(task, [jg.Response(id="a", text="29 euros")], plan=plan)
