@@ -112,7 +112,7 @@ def evaluator_calls(
             call_log.add_to(verdict, sent_calls, judgement_input.steps) for verdict in validated
         ]
 
-    asked: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
+    requested: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
     calls: list[UserCalls] = []
     for (name, judge), own_judgements in judgements_by_evaluator.items():
         inputs = _make_inputs(name, judge, own_judgements, survey, context)
@@ -121,12 +121,12 @@ def evaluator_calls(
                 _add_report(item, partial(read_answer, judgement, item), note_answer)
                 for judgement, item in zip(own_judgements, inputs, strict=True)
             ]
-        asked.append((name, own_judgements, inputs))
+        requested.append((name, own_judgements, inputs))
         calls.append(_user_calls(name, judge, inputs, context))
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
-        for (name, own_judgements, inputs), own_answers in zip(asked, answers, strict=True):
+        for (name, own_judgements, inputs), own_answers in zip(requested, answers, strict=True):
             first = len(verdicts)
             for item in zip(own_judgements, inputs, own_answers, strict=True):
                 verdicts += read_answer(*item, redactor)

@@ -43,7 +43,7 @@ class ToolSpec(FrozenModel):
 
 
 class Lookup(FrozenModel):
-    """A call of a tool, made for a verdict or material. Its arguments and its result are texts beside it.
+    """A call of a tool, made for a verdict or material. Its arguments and its result are stored as texts.
 
     `id` is the digest of the request whose reply led to it, its index among the calls of that reply, and the tool.
     `call` is that call of the model. A `tool` that is not there has no name. `result` is the SHA-256 of the result's

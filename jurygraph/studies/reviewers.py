@@ -706,7 +706,7 @@ def _match_reasons(
 
 
 def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
-    """Return each judge's reason beside the person's own, where both gave one; the largest error comes first."""
+    """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
         predicted = prediction.values.mean(axis=0)

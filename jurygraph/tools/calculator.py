@@ -74,7 +74,7 @@ def calculate(expression: str) -> Fraction | bool:
 
 
 def format_value(value: Fraction | bool) -> str:
-    """Return a value as a decimal if it has one of up to 50 places, else rounded, beside the fraction."""
+    """Return a value as a decimal if it has one of up to 50 places, else rounded, next to the fraction."""
     if isinstance(value, bool):
         return str(value).lower()
     for places in range(MAX_PLACES + 1):

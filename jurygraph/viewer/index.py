@@ -300,15 +300,15 @@ class RunIndex:
     ) -> dict[int, list[float | None]]:
         """Return what counts of several verdicts on a question, for each response, by the question's index."""
         indices = {question.id: index for index, question in enumerate(survey.questions)}
-        asked = [question for question in survey.questions if is_about_response(question)]
+        questions = [question for question in survey.questions if is_about_response(question)]
 
         def read_table() -> VerdictTable:
             names = [trace.response_id for trace in group.traces]
             verdicts = [v for v in group.verdicts(survey) if v.question in ids]
-            return build_table(asked, names, verdicts)
+            return build_table(questions, names, verdicts)
 
-        ids = {question.id for question in asked}
-        values = question_values(self.run.decision(group.decision), asked, read_table)
+        ids = {question.id for question in questions}
+        values = question_values(self.run.decision(group.decision), questions, read_table)
         return {
             indices[question]: [None if isnan(value) else value for value in column.tolist()]
             for question, column in values.items()

@@ -237,7 +237,7 @@ def _describe_votes(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[
 def _view_diagnostics(explained: ExplainedTrace, term: ExplainedTerm) -> dict[str, float]:
     """Return the diagnostics of a term.
 
-    The stored ones take a worst case, such as a finding without a quotation, for no answer; beside the votes and the
+    The stored ones take a worst case, such as a finding without a quotation, for no answer; next to the votes and the
     scores of the judges, where it is one, they would read as if all agreed.
     """
     diagnostics = dict(term.diagnostics)

@@ -289,8 +289,11 @@ def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
 @all_rows(
     "folder, field", [("run/{ranks}", "{ranks}"), ("run/{rank", "{rank"), ("{step}/run", "{step}")]
 )
-def test_a_folder_to_record_in_has_one_field(folder: str, field: str) -> None:
+def test_a_folder_to_record_in_has_one_field(
+    opened: list[JuryReward], folder: str, field: str
+) -> None:
     function = reward_function(CONFIG, record=folder)
+    opened.append(function)
     with pytest.raises(InputError, match=re.escape(f"'{field}' is no field of a folder")):
         call(function, ["2 + 2?"] * 2, ["4", "5"])
 

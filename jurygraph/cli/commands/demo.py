@@ -57,7 +57,7 @@ def demo(
     """Show on real data what a reward can tell, without a key or a model.
 
     Solutions to maths problems, plans for group trips, and texts under rubrics with graphs are scored into runs in DIR
-    (demo-run). The page of the mistaken solution with the lowest reward is written beside them, and opened where there
+    (demo-run). The page of the mistaken solution with the lowest reward is written there, and opened where there
     is a browser. --all goes on with conversations, a gamed reward, a judge that looks things up, a small
     model as a judge, and reviewers.
 
