@@ -1,4 +1,4 @@
-"""Write a run as a workbook for Excel: two sheets that anybody can read, and one with everything.
+"""Write a run as a workbook for Excel: two sheets that anybody can read, who is better first, and one with everything.
 
 No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
@@ -110,8 +110,8 @@ def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, pat
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
     every_row = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     book = Workbook(write_only=True)
+    _add_sheet(book, "Agents", _AGENTS, agents)  # first, so that the file opens on who is better
     _add_sheet(book, "Rewards", _READABLE, losses)
-    _add_sheet(book, "Agents", _AGENTS, agents)
     _add_sheet(book, "Everything", [SheetColumn(name, 16) for name in names], every_row)
     book.save(path)
 

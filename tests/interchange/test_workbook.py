@@ -36,7 +36,7 @@ def as_written(value: float) -> float:
     return float(f"{value:.16g}")
 
 
-def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(folder: Path) -> None:
+def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygraph(folder: Path) -> None:
     sheet = export(folder)["Rewards"]
     assert sheet.freeze_panes == "A2"
     head, *rows = sheet.iter_rows(values_only=True)
@@ -72,8 +72,11 @@ def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(fol
     assert sheet.column_dimensions["F"].width > sheet.column_dimensions["D"].width
 
 
-def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
-    sheet = export(folder)["Agents"]
+def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
+    book = export(folder)
+    assert book.sheetnames == ["Agents", "Rewards", "Everything"]
+    sheet = book.active
+    assert sheet.title == "Agents"
     head, *rows = sheet.iter_rows(values_only=True)
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
     assert head == (*columns, "Is it better than the next?")

@@ -203,8 +203,8 @@ def export(
         Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"] | None,
         option(
             None,
-            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: a "
-            "sheet to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
+            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: two "
+            "sheets to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
@@ -242,9 +242,10 @@ def export(
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
-    The first sheet of xlsx has response, agent, reward, judged share (both to four decimals) and what cost most in
-    words, the lowest reward first; the last has the columns of csv. A text is never a formula there, whatever it
-    begins with; control characters are escaped, and texts are cut at 32,767 characters.
+    The first sheet of xlsx says which agent is better; the second has response, agent, reward, judged share (both to
+    four decimals) and what cost most in words, the lowest reward first; the last has the columns of csv. A text is
+    never a formula there, whatever it begins with; control characters are escaped, and texts are cut at 32,767
+    characters.
 
     \b
     Example:
