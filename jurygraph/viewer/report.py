@@ -16,7 +16,7 @@ from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
-from jurygraph.views.trace import TraceView, describe_loss, view_texts, view_trace
+from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
 
 MOST = 500
 """Responses that a report draws by default: more than anybody reads, and a file of about 2 MB."""
@@ -43,8 +43,8 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         "most_losses": _MOST_LOSSES,
         "worst": _explain_all(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
-        "without_reward": map(run.explain, without_reward),
-        "describe_loss": describe_loss,
+        "without_reward": map(run.find_trace, without_reward),
+        "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }

@@ -129,7 +129,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert "1 failed and are in no mean." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
-    assert re.search(r"bob/1\s*agent 1\s*No reward: .*as the response wished", markup.text)
+    assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }

@@ -242,9 +242,9 @@ def export(
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
-    The first sheet of xlsx says which agent is better; the second has response, agent, reward, judged share (both to
-    four decimals) and what cost most in words, the lowest reward first; the last has the columns of csv. A text is
-    never a formula there, whatever it begins with; control characters are escaped, and texts are cut at 32,767
+    The first sheet of xlsx says which agent is better; the second has question, answer, agent, reward, judged share
+    (both to four decimals) and what was lost in words, the lowest reward first; the last has the columns of csv. A text
+    is never a formula there, whatever it begins with; control characters are escaped, and texts are cut at 32,767
     characters.
 
     \b
