@@ -167,19 +167,22 @@ def _describe_reader(reader: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TextsView:
-    """The query of a task and a response, None where they were erased; `others` are the traces of its whole group."""
+    """A task and a response, None where they were erased; `others` are the traces of its whole group."""
 
-    query: str | None
+    task: Task | None
     response: Response | None
     others: Sequence[Trace]
 
+    @property
+    def query(self) -> str | None:
+        return None if self.task is None else chat_text(self.task.query)
+
 
 def view_texts(run: Run, trace: Trace) -> TextsView:
-    task = run.task(trace.task_id)
     group = run.group_with(trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
     return TextsView(
-        query=None if task is None else chat_text(task.query),
+        task=run.task(trace.task_id),
         response=responses[trace.response_id],
         others=[scored.trace for scored in group],
     )
