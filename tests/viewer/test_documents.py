@@ -102,7 +102,7 @@ def test_a_report_of_hostile_content_is_text_that_asks_for_nothing(
     assert run_command("report", hostile, "-o", written).code == 0
     markup = check_stands_alone(written.read_text())
     assert markup.text.count("<script>alert(1)</script>") >= 4  # id, agent, task and reason
-    assert "1 failed and are in no mean." in markup.text
+    assert "1 could not be scored; the means leave it out." in markup.text
     assert "RuntimeError" in markup.text
     assert len(written.read_bytes()) < 40_000
     assert run_command("report", hostile, "-o", written, "--response", f"{WORST}last").code == 0
@@ -127,7 +127,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert drawn == [(f"{value:.4f}", name) for value, name in lowest]
     assert "The 2 lowest of 4" in markup.text
     assert re.search(r"question Write to ann.*\s*answer come\s", markup.text)
-    assert "1 failed and are in no mean." in markup.text
+    assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
     assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
@@ -208,7 +208,7 @@ def test_a_notebook_draws_runs_and_traces_of_hostile_content_as_text(hostile: Pa
             assert markup.styles[0].strip().startswith(".jurygraph {")
             assert ":root" not in markup.styles[0]
             assert len(page) < 40_000
-        assert "1 failed and are in no mean." in Markup(run._repr_html_()).text
+        assert "1 could not be scored; the means leave it out." in Markup(run._repr_html_()).text
         failed = Markup(drawn[2]._repr_html_()).text
         assert "no reward" in failed
     assert "this run is closed" in run._repr_html_()
