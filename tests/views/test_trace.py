@@ -97,3 +97,16 @@ def test_a_failure_is_told_without_the_words_of_its_machinery() -> None:
     assert describe_failure(trace) == (
         "Not scored: judge strict gave no usable reply (malformed); it would be between 0.5 and 1"
     )
+
+
+def test_a_yes_that_is_hardly_unsure_is_the_best_decision() -> None:
+    specs = (component("rubric", "flat", ("good", 2.0), ("bad", -1.0), ("sure", 1.0)),)
+    shown = view(
+        Decision(specs=specs),
+        verdict("good", score=0.9, met=True),
+        verdict("bad", score=0.1, met=False),
+        verdict("sure", score=0.4, met=False),
+    )
+    assert {explained.effect for explained in shown.verdicts} == {"deduction"}
+    best = {explained.name: explained.has_best_decision for explained in shown.verdicts}
+    assert best == {"good": True, "bad": True, "sure": False}
