@@ -95,7 +95,7 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
     """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
     for trace, response, task in run.responses_with_tasks():
-        explanation = run.explain_trace(trace)
+        criteria = criterion_texts(run.decision_of(trace.task_id), task)
         reward = trace.reward
         cells = (
             trace.response_id,
@@ -105,7 +105,7 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
             # This sheet is for reading: the other one has 16 digits.
             None if reward.value is None else round(reward.value, 4),
             round(reward.coverage, 4),
-            summarize_losses(explanation, criterion_texts(explanation, task)),
+            summarize_losses(run.explain_trace(trace), criteria),
         )
         rows.append((reward.value, cells))
         report(1)

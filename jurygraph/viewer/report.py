@@ -67,7 +67,8 @@ def _explain_all(
     for name in names:
         explanation = run.explain(name)
         texts = view_texts(run, explanation.trace)
-        yield explanation, texts, criterion_texts(explanation, texts.task)
+        decision = run.decision_of(explanation.trace.task_id)
+        yield explanation, texts, criterion_texts(decision, texts.task)
         advance(1)
 
 
@@ -95,6 +96,7 @@ def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
+        "criteria": criterion_texts(run.decision_of(view.trace.task_id), texts.task),
         "query": texts.query,
         "messages": cut_response(texts.response, quotations),
         "evidence": evidence,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
-from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
+from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
 from jurygraph.messages import format_plain, join_names
 from jurygraph.runs.run import Run
-from jurygraph.schema import Material, RecordedVerdict, Response, Trace
+from jurygraph.schema import Decision, Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
 from jurygraph.views.terms import TermView, view_term
 
@@ -65,15 +65,15 @@ def view_trace(explanation: Explanation) -> TraceView:
     )
 
 
-def criterion_texts(explanation: Explanation, task: Task | None) -> CriterionTexts:
+def criterion_texts(decision: Decision, task: Task | None) -> CriterionTexts:
     """Return the words of the rubric's criteria as lines name them; none where the task was erased."""
     if task is None or task.rubric is None:
         return {}
     texts = {}
-    for term in explanation.explained.terms:
-        if term.combiner.counts_criteria:
+    for spec in decision.specs:
+        if combiner_of(spec).counts_criteria:
             for criterion in task.rubric.criteria:
-                texts[term.term.name, criterion.id] = criterion.text
+                texts[spec.name, criterion.id] = criterion.text
     return texts
 
 

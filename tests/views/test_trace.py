@@ -78,13 +78,13 @@ def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
     ]
     task = Task(id="t", query="Q", rubric=Rubric(criteria=criteria))
     explanation = explain(trace, decision)
-    losses = summarize_losses(explanation, criterion_texts(explanation, task)).splitlines()
+    losses = summarize_losses(explanation, criterion_texts(decision, task)).splitlines()
     assert [loss.partition(" of 1")[0] for loss in losses] == [
         "Lost 1: kind 0",  # no criterion, although its question has the name of one
         "Lost 0.75: rule “It names the rule.” 0",
         "Lost 0.25: next “It says what to do.” 0",
     ]
-    assert criterion_texts(explanation, None) == {}
+    assert criterion_texts(decision, None) == {}
 
 
 def test_a_failure_is_told_without_the_words_of_its_machinery() -> None:
