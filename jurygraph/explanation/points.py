@@ -382,7 +382,7 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return f"stopped by {verdict.verdict.gated_by}"
     if verdict.effect != "deduction":
         return ""
-    loss = _describe_finding(verdict)
+    loss = describe_reason(verdict)
     if verdict.counted == verdict.score:
         return loss
     calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
@@ -390,10 +390,10 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
 
 
 def _describe_first(verdicts: Sequence[ExplainedVerdict]) -> str:
-    return _describe_finding(verdicts[0]) if verdicts else ""
+    return describe_reason(verdicts[0]) if verdicts else ""
 
 
-def _describe_finding(verdict: ExplainedVerdict) -> str:
+def describe_reason(verdict: ExplainedVerdict) -> str:
     """Return the reason of a verdict and the quotations that support it, shortened."""
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
     # Quotations of the response that were not found in it are left out.
