@@ -3,10 +3,12 @@
 from contextlib import closing
 from typing import Annotated
 
+from jurygraph.cli.commands.show import print_if_unfinished
 from jurygraph.cli.options import RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, refuse_unwritable_page, write_output
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 
 
@@ -45,12 +47,16 @@ def report(
     is_markdown = output.endswith(".md")
     if is_markdown and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
+    if output.endswith(".xlsx"):
+        command = f"jurygraph export {shell_quote(run)} -o {shell_quote(output)}"
+        raise InputError(f"{output}: a report is HTML; `{command}` writes a workbook")
     with closing(Run.open(run)) as stored_run:
         if is_markdown:
             refuse_unwritable(output)
         else:
             refuse_unwritable_page(output)
         if response is None:
+            print_if_unfinished(stored_run)
             page = _report_run(stored_run, most or pages.MOST)
         elif is_markdown:
             page = response_to_markdown(stored_run, response)
