@@ -12,7 +12,7 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.messages import format_factor, format_plain, join_names, shorten
+from jurygraph.messages import format_factor, format_plain, join_names, quote_words, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE
@@ -26,6 +26,9 @@ _MAX_QUOTE = 120
 _MOST_REASONS = 3
 _OPPOSITE = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
+
+CriterionTexts = Mapping[tuple[str, str], str]
+"""The words of criteria, by the component that counts them and their names."""
 
 
 class PointsLine(FrozenModel):
@@ -53,13 +56,22 @@ class PointsLine(FrozenModel):
         return self.lost >= _LEAST_POINTS_SHOWN
 
     def __str__(self) -> str:
-        """Describe the line so that its points follow from the numbers in it."""
+        return self.describe({})
+
+    def describe(self, criteria: CriterionTexts) -> str:
+        """Describe the line so that its points follow from the numbers in it, with the words of these criteria."""
         is_penalty = self.weight < 0
         is_gain = not self.has_loss and (self.points > 0 or not is_penalty)
         points = f"Lost {format_plain(self.lost)}"
         if is_gain:
             points = f"Gained {format_plain(self.points)}"
-        names = join_names(self.names)
+        words = [criteria.get((self.component, name)) for name in self.names]
+        names = join_names(
+            [
+                name if text is None else f"{name} {quote_words(text)}"
+                for name, text in zip(self.names, words, strict=True)
+            ]
+        )
         if is_penalty:
             names = f"penalty {names}"
         value = format_plain(self.value)
@@ -370,7 +382,7 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return f"stopped by {verdict.verdict.gated_by}"
     if verdict.effect != "deduction":
         return ""
-    loss = _describe_finding(verdict)
+    loss = describe_reason(verdict)
     if verdict.counted == verdict.score:
         return loss
     calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
@@ -378,10 +390,10 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
 
 
 def _describe_first(verdicts: Sequence[ExplainedVerdict]) -> str:
-    return _describe_finding(verdicts[0]) if verdicts else ""
+    return describe_reason(verdicts[0]) if verdicts else ""
 
 
-def _describe_finding(verdict: ExplainedVerdict) -> str:
+def describe_reason(verdict: ExplainedVerdict) -> str:
     """Return the reason of a verdict and the quotations that support it, shortened."""
     reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON)
     # Quotations of the response that were not found in it are left out.

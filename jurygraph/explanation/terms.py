@@ -106,6 +106,14 @@ class ExplainedVerdict:
         return "none" if is_best or not self.direction else "deduction"
 
     @property
+    def has_best_decision(self) -> bool:
+        """Return True for a yes or no that is the better one for the response, however sure its judge is."""
+        is_decided = self.effect == "deduction" and self.verdict.is_binary
+        if not is_decided or self.verdict.is_worst_case:
+            return False
+        return self.verdict.met is (self.direction > 0)
+
+    @property
     def shortfall(self) -> float:
         """Return how far the verdict is from its best, in [0, 1]; 1 where it was not judged, or does not count."""
         if self.effect == "none":

@@ -1,4 +1,4 @@
-"""Write a run as a workbook for Excel: two sheets that anybody can read, and one with everything.
+"""Write a run as a workbook for Excel: two sheets that anybody can read, who is better first, and one with everything.
 
 No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
@@ -17,13 +17,15 @@ from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_lines
+from jurygraph.messages import escape_lines, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.schema.task import chat_text
 from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
-from jurygraph.views.trace import describe_loss
+from jurygraph.views.trace import criterion_texts, summarize_losses
 
 MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
@@ -43,14 +45,17 @@ class SheetColumn(NamedTuple):
     is_wrapped: bool = False
 
 
+_MOST_QUESTION = 300
+_MOST_ANSWER = 1000
 _TWO_DECIMALS = "0.00"
 _READABLE = (
     SheetColumn("Response", 28, is_wrapped=True),
     SheetColumn("Question", 40, is_wrapped=True),
+    SheetColumn(f"Answer, up to {_MOST_ANSWER:,} characters", 60, is_wrapped=True),
     SheetColumn("Agent", 18, is_wrapped=True),
     SheetColumn("Reward", 10, _TWO_DECIMALS),
     SheetColumn("Judged", 10, "0%"),
-    SheetColumn("What cost most", 90, is_wrapped=True),
+    SheetColumn("What was lost, or why there is no reward", 90, is_wrapped=True),
 )
 _AGENTS = (
     SheetColumn("Agent", 28, is_wrapped=True),
@@ -89,13 +94,19 @@ def _read_rewards(run: Run) -> Iterator[UnitRewards]:
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
     """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
-    for trace in run.traces():
+    for trace, response, task in run.responses_with_tasks():
+        criteria = criterion_texts(run.decision_of(trace.task_id), task)
         reward = trace.reward
-        loss = describe_loss(run.explain_trace(trace))
-        # This sheet is for reading: the other one has 16 digits.
-        value = None if reward.value is None else round(reward.value, 4)
-        query = run.short_query(trace.task_id)
-        cells = (trace.response_id, query, trace.agent, value, round(reward.coverage, 4), loss)
+        cells = (
+            trace.response_id,
+            ERASED if task is None else shorten(chat_text(task.query), _MOST_QUESTION),
+            ERASED if response is None else shorten(response.text, _MOST_ANSWER),
+            trace.agent,
+            # This sheet is for reading: the other one has 16 digits.
+            None if reward.value is None else round(reward.value, 4),
+            round(reward.coverage, 4),
+            summarize_losses(run.explain_trace(trace), criteria),
+        )
         rows.append((reward.value, cells))
         report(1)
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
@@ -110,8 +121,8 @@ def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, pat
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
     every_row = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     book = Workbook(write_only=True)
+    _add_sheet(book, "Agents", _AGENTS, agents)  # first, so that the file opens on who is better
     _add_sheet(book, "Rewards", _READABLE, losses)
-    _add_sheet(book, "Agents", _AGENTS, agents)
     _add_sheet(book, "Everything", [SheetColumn(name, 16) for name in names], every_row)
     book.save(path)
 

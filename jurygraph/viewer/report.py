@@ -1,6 +1,7 @@
 """Pages of a run, or of one response of it, that stand alone: what `jurygraph report` writes.
 
-A response of a run takes a bounded part of the page, whatever it contains: 2,000 of them stay below 10 MB.
+A response of a run takes a bounded part of the page, whatever it contains: the 500 that are drawn by default stay below
+10 MB in any script.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.points import CriterionTexts
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
@@ -16,10 +18,17 @@ from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
-from jurygraph.views.trace import TraceView, describe_loss, view_texts, view_trace
+from jurygraph.views.trace import (
+    TextsView,
+    TraceView,
+    criterion_texts,
+    describe_failure,
+    view_texts,
+    view_trace,
+)
 
 MOST = 500
-"""Responses that a report draws by default: more than anybody reads, and a file of about 2 MB."""
+"""Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
 _MOST_LOSSES = 5
 _MOST_LEADS = 5
 _MOST_ROWS = 100
@@ -43,8 +52,8 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         "most_losses": _MOST_LOSSES,
         "worst": _explain_all(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
-        "without_reward": map(run.explain, without_reward),
-        "describe_loss": describe_loss,
+        "without_reward": map(run.find_trace, without_reward),
+        "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
@@ -53,10 +62,13 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 
 def _explain_all(
     run: Run, names: Iterable[str], advance: ProgressCallback
-) -> Iterator[Explanation]:
+) -> Iterator[tuple[Explanation, TextsView, CriterionTexts]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
     for name in names:
-        yield run.explain(name)
+        explanation = run.explain(name)
+        texts = view_texts(run, explanation.trace)
+        decision = run.decision_of(explanation.trace.task_id)
+        yield explanation, texts, criterion_texts(decision, texts.task)
         advance(1)
 
 
@@ -84,6 +96,7 @@ def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
+        "criteria": criterion_texts(run.decision_of(view.trace.task_id), texts.task),
         "query": texts.query,
         "messages": cut_response(texts.response, quotations),
         "evidence": evidence,

@@ -29,7 +29,7 @@ from jurygraph.views.trace import TraceView
 class Bar:
     """A bar of the waterfall, in shares of the width: where the loss of a term begins, and how wide it is.
 
-    It ends where the loss before it began: the bars descend from the best reward to what the terms give.
+    It ends where the loss before it began: the bars descend from the best reward to what is left.
     """
 
     line: PointsLine

@@ -4,14 +4,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import PointsLine, by_cost
+from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
-from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts
-from jurygraph.messages import format_plain
+from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
+from jurygraph.messages import format_plain, join_names
 from jurygraph.runs.run import Run
-from jurygraph.schema import Material, Response, Trace
-from jurygraph.schema.task import READ_FROM_FILE, chat_text
+from jurygraph.schema import Decision, Material, RecordedVerdict, Response, Trace
+from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
 from jurygraph.views.terms import TermView, view_term
+
+_MOST_LOSSES = 3
+"""Losses that are described in words where many responses are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,23 +65,65 @@ def view_trace(explanation: Explanation) -> TraceView:
     )
 
 
-def describe_loss(explanation: Explanation) -> str:
-    """Return what cost a reward most, in words, or why there is none."""
+def criterion_texts(decision: Decision, task: Task | None) -> CriterionTexts:
+    """Return the words of the rubric's criteria as lines name them; none where the task was erased."""
+    if task is None or task.rubric is None:
+        return {}
+    texts = {}
+    for spec in decision.specs:
+        if combiner_of(spec).counts_criteria:
+            for criterion in task.rubric.criteria:
+                texts[spec.name, criterion.id] = criterion.text
+    return texts
+
+
+def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
+    """Return what a reward lost, the costliest first, a line each, or why there is no reward."""
     reward = explanation.trace.reward
     if reward.value is None:
-        failures = [verdict.failure for verdict in explanation.trace.verdicts if verdict.failure]
-        errors = [f"first error: {failure.kind} {failure.message}" for failure in failures[:1]]
-        return f"No reward: {'; '.join((*reward.notes, *errors))}"
+        return describe_failure(explanation.trace)
     summands = [part for line in explanation.lines for part in line.parts or (line,)]
-    costliest = min(summands, key=by_cost, default=None)
-    lost = 0.0 if costliest is None else costliest.lost
+    losses = [
+        (line.lost, line.describe(criteria))
+        for line in sorted(summands, key=by_cost)
+        if line.has_loss
+    ]
     for gate in reward.gates:
-        if gate.before - gate.after > lost:
+        lost = gate.before - gate.after
+        if lost > 0:
             change = f"{format_plain(gate.before)} → {format_plain(gate.after)}"
-            return f"{gate.kind.capitalize()} gate on {gate.component}: {change}"
-    if costliest is None or not costliest.has_loss:
-        return "Nothing was lost"
-    return str(costliest)
+            losses.append((lost, f"{gate.kind.capitalize()} gate on {gate.component}: {change}"))
+    losses.sort(key=lambda loss: -round(loss[0], 4))  # what is printed alike keeps its order
+    sentences = [sentence for _, sentence in losses[:_MOST_LOSSES]]
+    if len(losses) > _MOST_LOSSES:
+        sentences.append(f"and {len(losses) - _MOST_LOSSES} more")
+    return "\n".join(sentences) or "Nothing was lost"
+
+
+def describe_failure(trace: Trace) -> str:
+    """Return why a response has no reward, for readers who know no judge, and between which ends it would be."""
+    reward = trace.reward
+    causes = dict.fromkeys(
+        _describe_missing(verdict)
+        for verdict in trace.verdicts
+        if verdict.failure is not None and not verdict.superseded
+    )
+    sentence = f"Not scored: {join_names(list(causes or reward.notes))}"
+    if reward.range is not None and reward.range[0] < reward.range[1]:
+        low, high = map(format_plain, reward.range)
+        sentence += f"; it would be between {low} and {high}"
+    return sentence
+
+
+def _describe_missing(verdict: RecordedVerdict) -> str:
+    """Return who gave no score: of a model how it failed, in plain words, and of code its own message."""
+    failure = verdict.failure
+    assert failure is not None, "the verdict is missing"
+    if verdict.judge is None and not verdict.calls:
+        return f"{verdict.evaluator}: {failure.kind} {failure.message}"
+    judge = "the model" if verdict.judge is None else f"judge {verdict.judge}"
+    how = "gave no usable reply" if failure.cause == "response" else "did not answer"
+    return f"{judge} {how} ({failure.kind})"
 
 
 def _describe_judges(trace: Trace) -> Iterator[str]:
@@ -122,19 +167,22 @@ def _describe_reader(reader: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TextsView:
-    """The query of a task and a response, None where they were erased; `others` are the traces of its whole group."""
+    """A task and a response, None where they were erased; `others` are the traces of its whole group."""
 
-    query: str | None
+    task: Task | None
     response: Response | None
     others: Sequence[Trace]
 
+    @property
+    def query(self) -> str | None:
+        return None if self.task is None else chat_text(self.task.query)
+
 
 def view_texts(run: Run, trace: Trace) -> TextsView:
-    task = run.task(trace.task_id)
     group = run.group_with(trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
     return TextsView(
-        query=None if task is None else chat_text(task.query),
+        task=run.task(trace.task_id),
         response=responses[trace.response_id],
         others=[scored.trace for scored in group],
     )

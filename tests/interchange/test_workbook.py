@@ -36,32 +36,44 @@ def as_written(value: float) -> float:
     return float(f"{value:.16g}")
 
 
-def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(folder: Path) -> None:
+def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygraph(
+    folder: Path,
+) -> None:
     sheet = export(folder)["Rewards"]
     assert sheet.freeze_panes == "A2"
     head, *rows = sheet.iter_rows(values_only=True)
     assert head == (
         "Response",
         "Question",
+        "Answer, up to 1,000 characters",
         "Agent",
         "Reward",
         "Judged",
-        "What cost most",
+        "What was lost, or why there is no reward",
     )
     with closing(Run.open(folder)) as run:
         rewards = {
             trace.response_id: trace.reward.value and round(trace.reward.value, 4)
             for trace in run.traces()
         }
-    assert {row[0]: row[3] for row in rows} == rewards
-    values = [row[3] for row in rows if row[3] is not None]
+    assert {row[0]: row[4] for row in rows} == rewards
+    values = [row[4] for row in rows if row[4] is not None]
     assert values == sorted(values)
     assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
-    by_name = {row[0]: row[5] for row in rows}
+    by_name = {row[0]: row[6] for row in rows}
     assert all(row[1].startswith("Write to ") for row in rows)
-    assert by_name["ann/1"] == "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)"
-    assert by_name["bob/1"].startswith("No reward: 0.7 of the weight was judged")
+    answers = {row[0]: row[2] for row in rows}
+    assert answers["ann/1"] == "come"
+    assert (len(answers["odd/1"]), answers["odd/1"][-1]) == (1000, "…")
+    assert by_name["ann/1"].splitlines() == [
+        "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)",
+        "Lost 0.006: brief 0.98 of 1, weight 0.3",
+    ]
+    failure = "Not scored: brief: RuntimeError as the response wished"
+    assert by_name["bob/1"].startswith(failure)
+    assert by_name["bob/1"].endswith("; it would be between 0 and 0.3")
     assert [cell.number_format for cell in sheet[2]] == [
+        "General",
         "General",
         "General",
         "General",
@@ -69,11 +81,14 @@ def test_the_first_sheet_can_be_read_by_somebody_who_does_not_know_jurygraph(fol
         "0%",
         "General",
     ]
-    assert sheet.column_dimensions["F"].width > sheet.column_dimensions["D"].width
+    assert sheet.column_dimensions["G"].width > sheet.column_dimensions["E"].width
 
 
-def test_the_second_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
-    sheet = export(folder)["Agents"]
+def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
+    book = export(folder)
+    assert book.sheetnames == ["Agents", "Rewards", "Everything"]
+    sheet = book.active
+    assert sheet.title == "Agents"
     head, *rows = sheet.iter_rows(values_only=True)
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
     assert head == (*columns, "Is it better than the next?")

@@ -102,7 +102,7 @@ def test_a_report_of_hostile_content_is_text_that_asks_for_nothing(
     assert run_command("report", hostile, "-o", written).code == 0
     markup = check_stands_alone(written.read_text())
     assert markup.text.count("<script>alert(1)</script>") >= 4  # id, agent, task and reason
-    assert "1 failed and are in no mean." in markup.text
+    assert "1 could not be scored; the means leave it out." in markup.text
     assert "RuntimeError" in markup.text
     assert len(written.read_bytes()) < 40_000
     assert run_command("report", hostile, "-o", written, "--response", f"{WORST}last").code == 0
@@ -126,10 +126,11 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     drawn = re.findall(r'class="big">([0-9.]+)</span> (\S+)</h3>', written.read_text())
     assert drawn == [(f"{value:.4f}", name) for value, name in lowest]
     assert "The 2 lowest of 4" in markup.text
-    assert "1 failed and are in no mean." in markup.text
+    assert re.search(r"question Write to ann.*\s*answer come\s", markup.text)
+    assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
-    assert re.search(r"bob/1\s*agent 1\s*No reward: .*as the response wished", markup.text)
+    assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }
@@ -157,13 +158,54 @@ def test_the_sums_of_a_response_can_be_redone_by_hand(letters: Path, tmp_path: P
     assert numbers["reward"][3] == numbers["clip"][3] == "1.9"
 
 
+def test_a_response_as_markdown_has_what_an_issue_needs_and_no_markup_of_its_texts(
+    hostile: Path, rubrics: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "issue.md"
+    assert run_command("report", hostile, "-o", written, "--response", f"{WORST}last").code == 0
+    page = written.read_text()
+    fences = re.findall(r"^(`{3,})text\n(.*?)\n\1$", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(fences) == 2  # question and answer
+    assert WORST.split("\u202e")[0] in fences[0][1]
+    assert len(page) < 10_000
+    outside = re.sub(r"^(`{3,})text\n.*?\n\1$", "", page, flags=re.DOTALL | re.MULTILINE)
+    assert "<script" not in outside.replace("\\<", "")
+    with closing(Run.open(rubrics)) as run:
+        trace = next(run.traces())
+        task = run.task(trace.task_id)
+    assert task is not None
+    assert task.rubric is not None
+    assert run_command("report", rubrics, "-o", written, "--response", trace.response_id).code == 0
+    page = written.read_text()
+    for criterion in task.rubric.criteria:
+        assert f"- {criterion.id}: {criterion.text}" in page.replace("\\", "")
+    assert "| term | weight | × value | × number | = points | lost |" in page
+
+
+def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:
+    text = "a\n````\n# not a heading"
+    record(tmp_path / "run", {"ann": (text,)})
+    written = tmp_path / "issue.md"
+    run_command("report", tmp_path / "run", "-o", written, "--response", "ann/0")
+    assert f"\n`````text\n{text}\n`````\n" in written.read_text()
+
+
+def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:
+    ended = run_command("report", letters, "-o", tmp_path / "report.html")
+    assert "2 groups of 2 tasks are recorded so far; `jurygraph close" in ended.err
+
+
 @all_rows(
     "arguments, code, message",
     [
         (["-o", "run.sqlite"], 2, "is a file of the run"),
         (["-o", "no/such/folder.html"], 2, "does not exist"),
         (["-o", "x.pdf"], 2, "name a file that ends in .html"),
+        (["-o", "x.xlsx"], 2, " -o x.xlsx` writes a workbook"),
+        (["-o", "x.md"], 2, "Markdown is of one response; add --response ID"),
+        ([], 2, "For example: jurygraph report run -o report.html"),
         (["-o", "x.html", "--response", "ann/9"], 2, "there is no response"),
+        (["-o", "x.html", "--response", "agent 0"], 2, " --agent 'agent 0'` lists"),
         (["-o", "x.html", "--response", "ann/0", "--most", 3], 2, "--most is about many"),
     ],
 )
@@ -207,7 +249,7 @@ def test_a_notebook_draws_runs_and_traces_of_hostile_content_as_text(hostile: Pa
             assert markup.styles[0].strip().startswith(".jurygraph {")
             assert ":root" not in markup.styles[0]
             assert len(page) < 40_000
-        assert "1 failed and are in no mean." in Markup(run._repr_html_()).text
+        assert "1 could not be scored; the means leave it out." in Markup(run._repr_html_()).text
         failed = Markup(drawn[2]._repr_html_()).text
         assert "no reward" in failed
     assert "this run is closed" in run._repr_html_()

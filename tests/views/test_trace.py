@@ -2,8 +2,15 @@
 
 import pytest
 
-from jurygraph.schema import ComponentInput, Decision, RecordedVerdict
-from jurygraph.views.trace import TraceView, view_trace
+from jurygraph.schema import ComponentInput, Criterion, Decision, RecordedVerdict, Rubric, Task
+from jurygraph.schema.verdict import Failure
+from jurygraph.views.trace import (
+    TraceView,
+    criterion_texts,
+    describe_failure,
+    summarize_losses,
+    view_trace,
+)
 from tests.explanation.test_sentences import chain, component, decide, explain, spec, verdict
 
 
@@ -58,3 +65,48 @@ def test_figures_of_a_vote_are_of_the_votes_and_scores_that_are_shown() -> None:
     ).terms
     figures = {"discarded": 0.0, "without a majority": 1.0, "spread over judges": 0.9}
     assert term.diagnostics == figures
+
+
+def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
+    rubric = chain("gear", ("next", 1.0), ("rule", 3.0), kept=1.0)
+    kind = component("kind", "mean", ("next", 1.0))
+    decision = Decision(specs=(rubric, kind))
+    trace = decide(decision, verdict("next", score=0.0), verdict("rule", score=0.0))
+    criteria = [
+        Criterion(id="next", text="It says what to do.", weight=1.0),
+        Criterion(id="rule", text="It names the rule.", weight=3.0),
+    ]
+    task = Task(id="t", query="Q", rubric=Rubric(criteria=criteria))
+    explanation = explain(trace, decision)
+    losses = summarize_losses(explanation, criterion_texts(decision, task)).splitlines()
+    assert [loss.partition(" of 1")[0] for loss in losses] == [
+        "Lost 1: kind 0",  # no criterion, although its question has the name of one
+        "Lost 0.75: rule “It names the rule.” 0",
+        "Lost 0.25: next “It says what to do.” 0",
+    ]
+    assert criterion_texts(decision, None) == {}
+
+
+def test_a_failure_is_told_without_the_words_of_its_machinery() -> None:
+    missing = Failure(cause="response", kind="malformed", message="EOF at line 1")
+    decision = Decision(specs=(component("kind", "mean", ("a", 1.0), ("b", 1.0)),))
+    given = verdict("a", score=1.0)
+    lost = verdict("b", status="failed", judge="strict", failure=missing)
+    trace = decide(decision, given, lost)
+    assert trace.reward.value is None
+    assert describe_failure(trace) == (
+        "Not scored: judge strict gave no usable reply (malformed); it would be between 0.5 and 1"
+    )
+
+
+def test_a_yes_that_is_hardly_unsure_is_the_best_decision() -> None:
+    specs = (component("rubric", "flat", ("good", 2.0), ("bad", -1.0), ("sure", 1.0)),)
+    shown = view(
+        Decision(specs=specs),
+        verdict("good", score=0.9, met=True),
+        verdict("bad", score=0.1, met=False),
+        verdict("sure", score=0.4, met=False),
+    )
+    assert {explained.effect for explained in shown.verdicts} == {"deduction"}
+    best = {explained.name: explained.has_best_decision for explained in shown.verdicts}
+    assert best == {"good": True, "bad": True, "sure": False}

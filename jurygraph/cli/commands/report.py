@@ -3,16 +3,20 @@
 from contextlib import closing
 from typing import Annotated
 
+from jurygraph.cli.commands.show import print_if_unfinished
 from jurygraph.cli.options import RunFolder, option
-from jurygraph.cli.output_files import refuse_unwritable_page, write_output
+from jurygraph.cli.output_files import refuse_unwritable, refuse_unwritable_page, write_output
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
 
 
 def report(
     run: RunFolder,
-    output: Annotated[str, option("F.html", "File to write.", "-o", "--out")],
+    output: Annotated[
+        str, option("F.html", "File to write; F.md with --response, as Markdown.", "-o", "--out")
+    ],
     response: Annotated[
         str | None, option("ID", "Write this response: prompts, replies, evidence and sums.")
     ] = None,
@@ -26,21 +30,36 @@ def report(
     The page is one file of HTML, without a script, that asks nothing of a server: to be mailed, printed or kept. It has
     what failed, the agents with their intervals, and the responses, the lowest reward first, each with what it lost and
     why. With --response it has one response with its exact prompts, raw replies, evidence, and the sums behind its
-    reward, small enough for an issue. Nothing is written of a run whose records were changed.
+    reward. In a file that ends in .md it is Markdown for an issue: question, answer, sums and verdicts. Nothing is
+    written of a run whose records were changed.
 
     \b
     Example:
         jurygraph report run -o report.html
         jurygraph report run -o response.html --response task-1/a
+        jurygraph report run -o issue.md --response task-1/a
     """
     from jurygraph.viewer import report as pages  # lazily: it loads Jinja
+    from jurygraph.viewer.markdown import response_to_markdown
 
     if response is not None and most is not None:
         raise InputError("--most is about many responses; leave it out, or leave out --response")
+    is_markdown = output.endswith(".md")
+    if is_markdown and response is None:
+        raise InputError(f"{output}: Markdown is of one response; add --response ID")
+    if output.endswith(".xlsx"):
+        command = f"jurygraph export {shell_quote(run)} -o {shell_quote(output)}"
+        raise InputError(f"{output}: a report is HTML; `{command}` writes a workbook")
     with closing(Run.open(run)) as stored_run:
-        refuse_unwritable_page(output)
+        if is_markdown:
+            refuse_unwritable(output)
+        else:
+            refuse_unwritable_page(output)
         if response is None:
+            print_if_unfinished(stored_run)
             page = _report_run(stored_run, most or pages.MOST)
+        elif is_markdown:
+            page = response_to_markdown(stored_run, response)
         else:
             page = pages.report_response(stored_run, response)
     write_output(output, [page.encode()])

@@ -110,7 +110,7 @@ def show(
             # with the columns that nobody chose, the second one has the agents
             if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
-            _print_if_unfinished(stored_run)
+            print_if_unfinished(stored_run)
 
 
 def _read_label(text: str) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     print_result_lines(trace_lines(view, words, lookups))
 
 
-def _print_if_unfinished(run: Run) -> None:
+def print_if_unfinished(run: Run) -> None:
     if run.header.is_open_ended and not run.is_closed:
         groups = f"{run.tasks_scored} groups of {run.tasks_planned} tasks are recorded so far"
         print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
@@ -203,8 +203,8 @@ def export(
         Literal["jsonl", "csv", "parquet", "xlsx", "verdicts", "ratings", "audit-bundle"] | None,
         option(
             None,
-            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: a "
-            "sheet to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
+            "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: two "
+            "sheets to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
@@ -242,9 +242,10 @@ def export(
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
-    The first sheet of xlsx has response, agent, reward, judged share (both to four decimals) and what cost most in
-    words, the lowest reward first; the last has the columns of csv. A text is never a formula there, whatever it
-    begins with; control characters are escaped, and texts are cut at 32,767 characters.
+    The first sheet of xlsx says which agent is better; the second has question, answer, agent, reward, judged share
+    (both to four decimals) and what was lost in words, the lowest reward first; the last has the columns of csv. A text
+    is never a formula there, whatever it begins with; control characters are escaped, and texts are cut at 32,767
+    characters.
 
     \b
     Example:
@@ -275,7 +276,7 @@ def export(
     with Run.open(run) as stored_run:
         if output is not None:
             refuse_unwritable(output)
-        _print_if_unfinished(stored_run)
+        print_if_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
         has_progress = bool(exporter.takes)
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
@@ -303,7 +304,10 @@ def _format_of_file(output: str | None) -> str:
         endings.setdefault(form.suffix, name)
     if suffix not in endings:
         listed = ", ".join(endings)
-        raise InputError(f"{output}: its ending names no format; end it in {listed}, or use --to")
+        hint = f"end it in {listed}, or use --to"
+        if suffix in (".html", ".pdf"):
+            hint = f"{hint}; `jurygraph report` writes a page that can be printed"
+        raise InputError(f"{output}: its ending names no format; {hint}")
     return endings[suffix]
 
 

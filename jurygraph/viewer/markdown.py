@@ -1,0 +1,69 @@
+"""One response as Markdown, to be pasted into an issue: question, answer, sums and verdicts, without its calls.
+
+Texts stand in fences that are longer than any in them, or are escaped: none of them becomes markup.
+"""
+
+import re
+
+from jurygraph.explanation.points import describe_reason
+from jurygraph.messages import escape_lines, shorten
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import ERASED
+from jurygraph.studies.report import Report, ReportTable
+from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
+
+_MOST_TEXT = 3000
+_SUMS = ("term", "weight", "× value", "× number", "= points", "lost")
+_VERDICTS = ("verdict on", "by", "score", "reason")
+
+
+def response_to_markdown(run: Run, name: str) -> str:
+    """Return a response as Markdown. Raises as `report_response`."""
+    view = view_trace(run.explain(name))
+    texts = view_texts(run, view.trace)
+    answer = None if texts.response is None else texts.response.text
+    sentences = [view.sentences[0]]
+    if view.trace.reward.value is None:
+        sentences.append(describe_failure(view.trace))
+    criteria = []
+    if texts.task is not None and texts.task.rubric is not None:
+        criteria = [f"{criterion.id}: {criterion.text}" for criterion in texts.task.rubric.criteria]
+    blocks = [
+        Report({}, sentences).to_markdown(),
+        _fence("Question", texts.query),
+        _fence("Answer", answer),
+        Report({}, [_list_sums(view)], criteria).to_markdown(),
+        Report({}, [_list_verdicts(view)]).to_markdown(),
+    ]
+    return "\n".join(blocks)
+
+
+def _fence(title: str, text: str | None) -> str:
+    """Return the beginning of a text below its title, in a fence that nothing in it can close."""
+    content = escape_lines(ERASED if text is None else shorten(text, _MOST_TEXT))
+    fence = max(["``", *re.findall("`+", content)], key=len) + "`"
+    return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
+
+
+def _list_sums(view: TraceView) -> ReportTable:
+    """Return the terms, each before its parts, what changed their sum, and the reward."""
+    reward = view.trace.reward
+    rows: list[tuple[object, ...]] = []
+    for term in view.lost:
+        for line in (term, *term.parts):
+            names = ("" if line is term else "of which ") + ", ".join(line.names)
+            rows.append((names, line.weight, line.value, len(line.names), line.points, line.lost))
+    for change in reward.adjustments:
+        rows.append((change.name, "", change.before, "", change.after, ""))
+    rows.append(("reward", "", "", "", reward.value, ""))
+    return ReportTable(_SUMS, rows)
+
+
+def _list_verdicts(view: TraceView) -> ReportTable:
+    rows = []
+    for explained in view.verdicts:
+        verdict = explained.verdict
+        score = explained.score if verdict.status == "ok" else verdict.status
+        judge = verdict.judge or verdict.evaluator
+        rows.append((explained.label, judge, score, describe_reason(explained)))
+    return ReportTable(_VERDICTS, rows, left=len(_VERDICTS))
