@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from jurygraph.display import Displayed, draw_as_pages_do, format_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import did_you_mean, quote, shell_quote, shorten
+from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
     StoredVerdict,
     TableName,
@@ -623,20 +623,9 @@ class Run(Displayed):
         if record is None:
             self._require_closed_count(self.ledger.count_records("trace"))
             hint = did_you_mean(response_id, self.source.ledger.keys("trace"))
-            if self._has_agent(response_id):
-                agent = shell_quote(response_id)
-                command = f"jurygraph show {shell_quote(self.folder)} --agent {agent}"
-                hint = f"it is an agent, whose responses `{command}` lists"
-            hint = hint or "`jurygraph show RUN` lists them"
+            hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))
-
-    def _has_agent(self, name: str) -> bool:
-        # Imported lazily: it imports this module.
-        from jurygraph.runs.stored_groups import read_stored_groups
-
-        traces = chain.from_iterable(group.traces for group in read_stored_groups(self))
-        return any(trace.agent == name for trace in traces)
 
     def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.
