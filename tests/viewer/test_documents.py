@@ -205,7 +205,7 @@ def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) ->
         (["-o", "x.md"], 2, "Markdown is of one response; add --response ID"),
         ([], 2, "For example: jurygraph report run -o report.html"),
         (["-o", "x.html", "--response", "ann/9"], 2, "there is no response"),
-        (["-o", "x.html", "--response", "agent 0"], 2, "lists them, with --agent those of an agent"),
+        (["-o", "x.html", "--response", "Otto"], 2, "lists them, with --agent those of an agent"),
         (["-o", "x.html", "--response", "ann/0", "--most", 3], 2, "--most is about many"),
     ],
 )
