@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_lines, shorten
+from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
@@ -79,6 +79,9 @@ def read_agents(run: Run) -> SheetRows:
         failed = row.responses - row.scored
         lead = row.lead.sentence if row.lead else None
         rows.append((name_agent(row.agent), *ends, row.responses, row.units, failed, lead))
+    if not run.is_closed:
+        count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
+        rows.append((f"Not finished: {count} so far", *[None] * (len(_AGENTS) - 1)))
     return rows
 
 

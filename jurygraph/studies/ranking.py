@@ -398,7 +398,11 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
     conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
     if not pairs:
-        conclusion.append("there is one agent alone, so that no order can turn")
+        conclusion.append(
+            "there is one agent alone, so that no order can turn"
+            if any(means)
+            else "no response names an agent; score a table with --agent-column, a file with `agent`"
+        )
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]

@@ -73,6 +73,8 @@ def read_means(index: RunIndex) -> dict[str, float]:
 def _read_totals(index: RunIndex) -> dict[str, Any]:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
+    The means are over responses that have a reward, as its own mean is.
+
     `findings` are the counts of those that need a quotation; None where each has one, or a record was changed.
     """
     responses = index.fetch_record(
@@ -85,8 +87,10 @@ def _read_totals(index: RunIndex) -> dict[str, Any]:
         " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
     )
     components = index.fetch(
-        "SELECT names.name, avg(judged), sum(judged IS NULL) FROM components"
-        " JOIN names ON names.number = component GROUP BY component ORDER BY component"
+        "SELECT names.name, avg(judged) FILTER (WHERE reward IS NOT NULL),"
+        " count(*) - count(judged) FILTER (WHERE reward IS NOT NULL) FROM components"
+        " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
+        " GROUP BY component ORDER BY component"
     )
     findings = None
     if responses["unsupported"]:

@@ -89,7 +89,8 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert book.sheetnames == ["Agents", "Rewards", "Everything"]
     sheet = book.active
     assert sheet.title == "Agents"
-    head, *rows = sheet.iter_rows(values_only=True)
+    head, *rows, (last, *_) = sheet.iter_rows(values_only=True)
+    assert last == "Not finished: 7 groups so far"
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
     assert head == (*columns, "Is it better than the next?")
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)

@@ -295,6 +295,9 @@ def _print_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> Non
         count = f"{summary.judged_differently} of {summary.judged_by_several} questions"
         command = f"jurygraph show {shell_quote(options.run)} --sort -disagreement"
         print_message(f"judges differ on {count}: {command} --columns reward,disagreement")
+        print_message(
+            f"who differs from whom: jurygraph study reliability {shell_quote(options.run)}"
+        )
     if len(summary.agents) > 1:
         print_message(f"who is better:   jurygraph study ranking {shell_quote(options.run)}")
 
