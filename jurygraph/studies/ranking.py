@@ -27,10 +27,10 @@ from jurygraph.studies import symbols
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 from jurygraph.views.agents import (
     AgentDifference,
+    RankedAgent,
     UnitTotals,
-    compare_agents,
     limits_of,
-    mean_reward,
+    measure_agents,
     name_agent,
 )
 
@@ -372,16 +372,19 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     means = ranker.rank(tried)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    rewards = _MeasuredRewards(ranker, config)
+    ranked = _measure_agents(ranker, config, list(means))
     decided = read_decisions(ranker.run)
     settings = list_settings(config, decided)
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried)
+    leads = [row.lead for row in ranked if row.lead is not None]
     neighbours = [
-        Neighbours(**vars(rewards.compare(pair, len(pairs))), turn=turn)
-        for pair, turn in zip(pairs, turns, strict=True)
+        Neighbours(**vars(lead), turn=turn) for lead, turn in zip(leads, turns, strict=True)
     ]
-    agents = [rewards.describe(agent) for agent in means]
+    agents = []
+    for row in ranked:
+        counts = {"responses": row.responses, "left_out": row.responses - row.scored}
+        agents.append({"agent": row.agent, "mean": row.mean, **counts})
     searched = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried),
@@ -430,36 +433,25 @@ def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:
     yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
 
 
-class _MeasuredRewards:
-    """The rewards under a config, by agent and unit, without failed ones, and what those could have been."""
-
-    def __init__(self, ranker: AgentRanker, config: Config) -> None:
-        decided = ranker.tables.decide(config)
-        reward, low, high = decided.values
-        has_failed = np.isnan(reward)
-        shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
-        cells = ranker.agent * shape[1] + ranker.unit
-        columns = UnitTotals(
-            responses=np.ones(len(reward)),
-            scored=np.where(has_failed, 0.0, 1.0),
-            total=np.where(has_failed, 0.0, reward),
-            least=np.where(has_failed, low, reward),
-            most=np.where(has_failed, high, reward),
-        )
-        size = shape[0] * shape[1]
-        self.totals = UnitTotals._make(
-            np.bincount(cells, column, minlength=size).reshape(shape) for column in columns
-        )
-        self.limits = limits_of(decided.decisions)
-        self.ranker = ranker
-
-    def describe(self, agent: str) -> Figures:
-        totals = self.totals.of(self.ranker.agents.index(agent))
-        responses = int(totals.responses.sum())
-        left_out = responses - int(totals.scored.sum())
-        mean = mean_reward(totals, self.limits)
-        return {"agent": agent, "mean": mean, "responses": responses, "left_out": left_out}
-
-    def compare(self, pair: tuple[str, str], pairs: int) -> AgentDifference:
-        totals = self.totals.of([self.ranker.agents.index(agent) for agent in pair])
-        return compare_agents(*pair, totals, self.ranker.units, pairs, self.limits)
+def _measure_agents(
+    ranker: AgentRanker, config: Config, agents: Sequence[str]
+) -> list[RankedAgent]:
+    """Return agents in the order of their means under a config, with what failed rewards could have been."""
+    decided = ranker.tables.decide(config)
+    reward, low, high = decided.values
+    has_failed = np.isnan(reward)
+    shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
+    cells = ranker.agent * shape[1] + ranker.unit
+    columns = UnitTotals(
+        responses=np.ones(len(reward)),
+        scored=np.where(has_failed, 0.0, 1.0),
+        total=np.where(has_failed, 0.0, reward),
+        least=np.where(has_failed, low, reward),
+        most=np.where(has_failed, high, reward),
+    )
+    rows = [ranker.agents.index(agent) for agent in agents]
+    totals = UnitTotals._make(
+        np.bincount(cells, column, minlength=shape[0] * shape[1]).reshape(shape)[rows]
+        for column in columns
+    )
+    return measure_agents(agents, totals, ranker.units, limits_of(decided.decisions))

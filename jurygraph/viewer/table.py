@@ -18,10 +18,9 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
+from jurygraph.views.agents import NO_AGENT
 
 PAGE_ROWS = 50
-NO_AGENT = "(no agent)"
-"""The value of `agent` for responses without one."""
 NO_FAILURE = "(too little judged, no failed verdict)"
 """The value of `failure` for responses that failed without a failed verdict."""
 _GRID_COLUMNS = 40

@@ -3,9 +3,8 @@
 The clusters of an interval are the independent units of a run: its tasks, or groups of tasks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,17 +18,18 @@ from jurygraph.inference.clusters import (
     interval_among,
     ratio_interval,
 )
+from jurygraph.messages import format_count
 from jurygraph.runs.reports.units import SINGULAR, describe_units
 from jurygraph.schema import Decision
 
-
-def name_agent(agent: str | None) -> str:
-    return agent or "(no agent)"
-
-
+NO_AGENT = "(no agent)"
 _FEW_UNITS = 20
 """With fewer, the interval of a difference is rough."""
 NO_LIMITS = (-np.inf, np.inf)
+
+
+def name_agent(agent: str | None) -> str:
+    return agent or NO_AGENT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +63,13 @@ class AgentDifference:
 
     @property
     def sentence(self) -> str:
-        ahead = f"{name_agent(self.first)} is ahead of {name_agent(self.second)}"
+        names = name_agent(self.first), name_agent(self.second)
+        size = format_number(self.difference)
+        ahead = f"{names[0]} is ahead of {names[1]} by {size}"
         if self.difference == 0.0:
-            ahead = f"{name_agent(self.first)} is level with {name_agent(self.second)}, apart"
-        ahead += f" by {format_number(self.difference)}"
+            ahead = f"{names[0]} is level with {names[1]}"
+        elif self.difference < 0.0:  # over what both have, where the means are over all
+            ahead = f"{names[0]} has the higher mean, and differs from {names[1]} by {size}"
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
@@ -77,21 +80,14 @@ class AgentDifference:
             rough = f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
             ahead += f" ({ends}, {design} over {tasks}{rough})"
             conclusion = f"that {'is larger than chance' if self.is_clear else 'may be chance'}"
-        if self.least is None or self.most is None:
-            size = f"{ahead}; {conclusion}." if self.low is None else f"{ahead}: {conclusion}."
-        else:
+        sentence = f"{ahead}{';' if self.low is None else ':'} {conclusion}."
+        if self.left_out:
             ends = f"{format_number(self.least)} to {format_number(self.most)}"
-            rewards = (
-                "1 failed reward is"
-                if self.left_out == 1
-                else f"{self.left_out} failed rewards are"
-            )
-            whose = "it" if self.left_out == 1 else "they"
-            at_ends = f"at the ends of what {whose} could be, the difference is {ends}"
-            size = f"{ahead}. {rewards} left out; {at_ends}: {conclusion}."
+            failed = format_count(self.left_out, "failed reward")
+            sentence = f"{ahead}. {failed} left out, which could make it {ends}: {conclusion}."
         if not self.is_paired:
-            size += " Let both answer the same tasks: harder ones then count for both."
-        return size
+            sentence += " Let both answer the same tasks: harder ones then count for both."
+        return sentence
 
 
 class UnitTotals(NamedTuple):
@@ -106,11 +102,8 @@ class UnitTotals(NamedTuple):
     least: Floats
     most: Floats
 
-    def of(self, agents: int | list[int]) -> "UnitTotals":
-        return UnitTotals._make(array[agents] for array in self)
 
-
-def compare_agents(
+def _compare_agents(
     first: str,
     second: str,
     totals: UnitTotals,
@@ -118,13 +111,9 @@ def compare_agents(
     pairs: int,
     limits: tuple[float, float],
 ) -> AgentDifference:
-    """Return the difference of two agents that have a mean each.
+    """Return the difference of two agents that have a mean each, from the totals of both, [2,U].
 
-    Args:
-        totals: those of both, [2,U].
-        units: what the units are called.
-        pairs: the number of pairs whose intervals are to hold together with 95 %.
-        limits: the least and greatest reward that is possible.
+    The intervals of all `pairs` are to hold together with 95 %.
     """
     estimate, is_paired = _measure_difference(totals.total, totals.scored)
     low, high = interval_among(estimate, pairs)
@@ -168,15 +157,6 @@ def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     return estimate, True
 
 
-def mean_reward(totals: UnitTotals, limits: tuple[float, float]) -> Estimate | None:
-    """Return the mean of an agent's rewards that did not fail, from its totals [U]; None without any.
-
-    Its interval ends at the least and the greatest reward that is possible.
-    """
-    estimate = ratio_interval(totals.total, totals.scored)
-    return estimate and within_limits(estimate, limits)
-
-
 def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     least, most = limits
@@ -187,9 +167,7 @@ def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
 
 def limits_of(decisions: Iterable[Decision]) -> tuple[float, float]:
     """Return the least and the greatest reward that some decisions can give; of none, any is possible."""
-    limits = [reward_limits(decision) for decision in decisions]
-    if not limits:
-        return NO_LIMITS
+    limits = [reward_limits(decision) for decision in decisions] or [NO_LIMITS]
     return min(low for low, _ in limits), max(high for _, high in limits)
 
 
@@ -230,31 +208,40 @@ def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> 
     arrays = np.zeros((len(UnitTotals._fields), len(agents), len(units)))
     for row in rows:
         arrays[:, agents[row.agent], units[row.unit]] += row[2:]
-    totals = UnitTotals._make(arrays)
-    means = {agent: mean_reward(totals.of(row), limits) for agent, row in agents.items()}
-    order = sorted(agents, key=lambda agent: _descending(means[agent]))
-    with_mean = [agent for agent in order if means[agent] is not None]
-    leads = {}
-    for pair in pairwise(with_mean):
-        both = totals.of([agents[agent] for agent in pair])
-        leads[pair[0]] = compare_agents(
-            *pair, both, describe_units(units), len(with_mean) - 1, limits
-        )
+    _, scored, total, _, _ = arrays.sum(axis=2)
+    means = np.divide(total, scored, out=np.full(len(agents), -np.inf), where=scored > 0.0)
+    order = np.argsort(-means, kind="stable")
+    names = np.array([*agents], dtype=object)[order]
+    totals = UnitTotals._make(arrays[:, order])
+    return measure_agents(names.tolist(), totals, describe_units(units), limits)
+
+
+def measure_agents(
+    agents: Sequence[str], totals: UnitTotals, units: str, limits: tuple[float, float]
+) -> list[RankedAgent]:
+    """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.
+
+    `units` is what the units are called.
+    """
+    means = []
+    for total, scored in zip(totals.total, totals.scored, strict=True):
+        mean = ratio_interval(total, scored)
+        means.append(mean and within_limits(mean, limits))
+    pairs = len(means) - means.count(None) - 1
     ranked = []
-    for agent in order:
-        own = totals.of(agents[agent])
+    for row, agent in enumerate(agents):
+        lead = None
+        if row < pairs:
+            both = UnitTotals._make(array[row : row + 2] for array in totals)
+            lead = _compare_agents(agent, agents[row + 1], both, units, pairs, limits)
         ranked.append(
             RankedAgent(
                 agent=agent,
-                responses=int(own.responses.sum()),
-                scored=int(own.scored.sum()),
-                units=int(np.count_nonzero(own.scored)),
-                mean=means[agent],
-                lead=leads.get(agent),
+                responses=int(totals.responses[row].sum()),
+                scored=int(totals.scored[row].sum()),
+                units=int(np.count_nonzero(totals.scored[row])),
+                mean=means[row],
+                lead=lead,
             )
         )
     return ranked
-
-
-def _descending(mean: Estimate | None) -> float:
-    return float("inf") if mean is None else -mean.value

@@ -31,8 +31,7 @@ def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
     assert (lead.left_out, lead.least, lead.most) == (1, 0.34375, 0.40625)
     assert not lead.is_clear
     assert lead.sentence.endswith(
-        "rough, with fewer than 20). 1 failed reward is left out; at the ends of what it could be, the difference is "
-        "0.3438 to 0.4062: that may be chance."
+        "rough, with fewer than 20). 1 failed reward left out, which could make it 0.3438 to 0.4062: that may be chance."
     )
 
 
@@ -43,6 +42,19 @@ def test_a_difference_that_no_failed_reward_can_undo_is_larger_than_chance() -> 
     assert first.lead is not None
     assert "paired over 24 tasks)." in first.lead.sentence
     assert first.lead.sentence.endswith(": that is larger than chance.")
+
+
+def test_a_higher_mean_over_other_tasks_is_not_called_a_lead() -> None:
+    """The first agent is worse on all tasks that both have, and has easy ones alone."""
+    first = rewards("nova", 0.4, 0.4, 1.0, 1.0)
+    second = rewards("relay", 0.5, 0.5)
+    best, _ = rank_agents([*first, *second], (0.0, 1.0))
+    assert best.lead is not None
+    assert best.lead.difference == pytest.approx(-0.1)
+    assert best.lead.sentence.startswith(
+        "nova has the higher mean, and differs from relay by -0.1000;"
+    )
+    assert not best.lead.is_clear
 
 
 def test_an_interval_ends_where_rewards_end() -> None:
