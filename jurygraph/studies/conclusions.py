@@ -7,7 +7,6 @@ and the width falls with the root of the number.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from jurygraph.display import format_interval
 from jurygraph.studies.alternative_annotator import STANDS_IN, AlternativeAnnotator
@@ -114,13 +113,10 @@ def join_conclusions(judges: Sequence[Figures]) -> list[str]:
 
 def _describe_bias(judge: Figures) -> Iterator[str]:
     """Yield how far the scores of a judge are above or below people's on a scale of more than two values."""
-    bias = as_interval(judge["bias"])
-    side = compare_with_bound(bias, 0.0)
-    if bias is None or not side or judge["scale"] == "binary":
-        return
-    low, high = sorted(abs(bound or 0.0) for bound in (bias.low, bias.high))
-    size = _show(IntervalCell(abs(bias.value or 0.0), low, high))
-    yield f"On average it is too {'high' if side > 0 else 'low'} by {size}."
+    side = compare_with_bound(judge["bias"], 0.0)
+    if side and judge["scale"] != "binary":
+        direction = "high" if side > 0 else "low"
+        yield f"On average it is too {direction} by {_show_size(judge['bias'])}."
 
 
 def _compare_with_constant(judge: Figures) -> Iterator[str]:
@@ -128,10 +124,9 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
     constant = f"always saying {judge['constant']:g}"
     unit = "in accuracy" if judge["scale"] == "binary" else "in mean distance"
     side = compare_with_bound(cell, 0.0)
-    if side == 1:
-        yield f"It is nearer to them than {constant}, by {_show(cell)} {unit}."
-    elif side == -1:
-        yield f"It is farther from them than {constant}, by {_show(_turn(cell))} {unit}."
+    if side:
+        relation = "nearer to" if side > 0 else "farther from"
+        yield f"It is {relation} them than {constant}, by {_show_size(cell)} {unit}."
     elif side == 0:
         need = describe_need(cell, 0.0, judge["n"], "labels")
         lead = f"{_show(cell)} {unit}"
@@ -173,39 +168,26 @@ def conclude_reviewers(
             sentences.append(
                 f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
             )
-        pairs = list(pairwise(ranked[:2]))
-        by_name = {row["judge"]: row for row in ranked}
-        if by_name.keys() >= {"personalized", "aggregate"}:
-            pairs.append((by_name["personalized"], by_name["aggregate"]))
-        comparisons = [_compare(*pair, differences) for pair in pairs]
-        sentences += dict.fromkeys(filter(None, comparisons))
+        pairs = ({row["judge"] for row in ranked[:2]}, {"personalized", "aggregate"})
+        for row in differences:
+            is_of_pair = {row["first"], row["second"]} in pairs
+            if is_of_pair and row["dimension"] == best["dimension"]:
+                sentences.append(_compare(row))
         sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
         conclusion.append(" ".join(sentences))
     return conclusion
 
 
-def _compare(judge: Figures, other: Figures, differences: Sequence[Figures]) -> str:
-    """Return whether the first of two judges is nearer to the reviewers than the other."""
-    pair = judge["judge"], other["judge"]
-    for row in differences:
-        names = row["first"], row["second"]
-        if row["dimension"] == judge["dimension"] and set(names) == set(pair):
-            lead = row["absolute"] if names[0] == other["judge"] else _turn(row["absolute"])
-            side = compare_with_bound(lead, 0.0)
-            detail = f"mean difference of errors {_show(lead)}"
-            if side == 0 or side is None:
-                return f"Whether {pair[0]} is nearer than {pair[1]} cannot be told: {detail}."
-            detail = f"mean difference of errors {_show(lead if side > 0 else _turn(lead))}"
-            return f"{pair[0]} is {'nearer' if side > 0 else 'farther'} than {pair[1]}: {detail}."
-    return ""
-
-
-def _turn(cell: object) -> IntervalCell:
-    """Return the interval with the other sign."""
-    estimate = as_interval(cell)
-    assert estimate is not None
-    ends = (estimate.value, estimate.high, estimate.low)
-    return IntervalCell(*(None if end is None else -end for end in ends))
+def _compare(row: Figures) -> str:
+    """Return which of two judges is nearer to the reviewers, from the first one's error less the second's."""
+    first, second, difference = row["first"], row["second"], row["absolute"]
+    side = compare_with_bound(difference, 0.0)
+    if not side:
+        detail = f"mean difference of errors {_show(difference)}"
+        return f"Whether {first} is nearer than {second} cannot be told: {detail}."
+    if side > 0:
+        first, second = second, first
+    return f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
 
 
 def conclude_reliability(
@@ -297,3 +279,11 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
 def _show(cell: object) -> str:
     estimate = as_interval(cell)
     return "-" if estimate is None else format_interval(*estimate, 2)
+
+
+def _show_size(cell: object) -> str:
+    """Return an interval on one side of 0 without its sign."""
+    estimate = as_interval(cell)
+    assert estimate is not None
+    value, *ends = (abs(end or 0.0) for end in estimate)
+    return _show(IntervalCell(value, *sorted(ends)))
