@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, join_names
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import judge_differences
@@ -129,55 +129,35 @@ class Selection(NamedTuple):
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
+        values_by_label: dict[str, dict[str, None]] = {}
         read = trace_reader(run)
-        has_label = self.label is None
-        labels: dict[str, dict[str, None]] = {}
         for group in read_stored_groups(run):
             for trace in group.traces:
                 if trace.agent:
                     agents[trace.agent] = None
-                if not self._is_labelled(trace, read, labels):
-                    continue
-                has_label = True
-                if self._includes(trace):
+                labels = {} if self.label is None else read(address_of(trace)).labels
+                texts = {name: to_text(value) for name, value in labels.items()}
+                for name, text in texts.items():
+                    values_by_label.setdefault(name, {})[text] = None
+                has_label = self.label is None or self.label in texts.items()
+                if has_label and self._includes(trace):
                     yield trace
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
-        if not has_label and self.label is not None:
-            name = self.label[0]
-            known = f"its labels: {', '.join(sorted(labels)) or 'none; metadata is no label'}"
-            if name in labels:
-                known = f"values of {name}: {_describe_values([*labels[name]])}"
-            problem = f"no response has the label {'='.join(self.label)}"
-            raise InputError(f"{run.folder}: {problem}; {known}")
-
-    def _is_labelled(
-        self,
-        trace: TraceWithoutTexts,
-        read: Callable[[tuple[int, str]], Trace],
-        seen: dict[str, dict[str, None]],
-    ) -> bool:
-        """Return whether a response has the label; the values of its labels are added to those that were `seen`."""
-        if self.label is None:
-            return True
-        name, value = self.label
-        labels = {key: to_text(found) for key, found in read(address_of(trace)).labels.items()}
-        for key, found in labels.items():
-            seen.setdefault(key, {})[found] = None
-        return labels.get(name) == value
+        if self.label is not None:
+            name, text = self.label
+            values = values_by_label.get(name, {})
+            known = f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
+            if values:
+                known = f"values of {name}: {join_names(list(values))}"
+            if text not in values:
+                raise InputError(f"{run.folder}: no response has the label {name}={text}; {known}")
 
     def _includes(self, trace: TraceWithoutTexts) -> bool:
         has_status = self.status in (None, trace.status)
         is_gated = self.status == "gated" and bool(trace.gates)
         return self.agent in (None, trace.agent) and (has_status or is_gated)
-
-
-def _describe_values(values: Sequence[str]) -> str:
-    """Return the values of a label: from the lowest to the highest of whole numbers, or the first of others."""
-    if len(values) > 1 and all(value.isdecimal() for value in values):
-        return f"{min(values, key=int)} to {max(values, key=int)}"
-    return ", ".join([*values[:_MAX_COLUMNS], *["…"] * (len(values) > _MAX_COLUMNS)])
 
 
 @dataclass(frozen=True, kw_only=True)
