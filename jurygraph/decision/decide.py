@@ -538,13 +538,11 @@ def reward_limits(decision: Decision) -> tuple[float, float]:
     """
     spans: dict[str, Interval] = {}
     for spec in decision.specs:
-        gains: list[float] = []
-        penalties: list[float] = []
-        for use in spec.inputs.values():
-            is_penalty = min(use.weights, default=0.0) < 0.0
-            (penalties if is_penalty else gains).append(use.input_weight)
+        weights = [use.signed_weight for use in spec.inputs.values()]
+        gains = [weight for weight in weights if weight > 0.0]
         # at worst the smallest gain alone applies, by which a rubric divides
-        least = -float(aggregation.total(penalties)) / min(gains) if penalties and gains else 0.0
+        penalties = math.fsum(weight for weight in weights if weight < 0.0)
+        least = penalties / min(gains) if gains else 0.0
         spans[spec.name] = np.array([least]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
     low, high = fuse_bounds(decision, spans, present)

@@ -12,7 +12,7 @@ from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.messages import format_factor, format_plain, join_names, quote_words, shorten
+from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE
@@ -28,7 +28,7 @@ _OPPOSITE = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
 
 CriterionTexts = Mapping[tuple[str, str], str]
-"""The words of criteria, by the component that counts them and their names."""
+"""Names of criteria with their words, by the component that counts them and the name alone."""
 
 
 class PointsLine(FrozenModel):
@@ -65,13 +65,7 @@ class PointsLine(FrozenModel):
         points = f"Lost {format_plain(self.lost)}"
         if is_gain:
             points = f"Gained {format_plain(self.points)}"
-        words = [criteria.get((self.component, name)) for name in self.names]
-        names = join_names(
-            [
-                name if text is None else f"{name} {quote_words(text)}"
-                for name, text in zip(self.names, words, strict=True)
-            ]
-        )
+        names = join_names([criteria.get((self.component, name), name) for name in self.names])
         if is_penalty:
             names = f"penalty {names}"
         value = format_plain(self.value)
@@ -143,7 +137,7 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
     # their scales are.
     if lost >= _LEAST_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
         answer = _answer(part)
-        reason = describe_losses(part.verdicts) or _describe_first(predictions)
+        reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
         component=component.term.name,
         names=names,
@@ -223,11 +217,12 @@ def _split(component: ExplainedTerm) -> list[_Part]:
     if not values:
         applicable = component.inputs.keys() - component.inapplicable
         values = dict.fromkeys(applicable, term.value)
+    # elsewhere the mean of a penalty alone has its weight without the sign
+    has_signs = component.combiner.counts_criteria
     weights = {}
     for name, use in component.inputs.items():
         if name in values:
-            is_negative = component.combiner.counts_criteria and use.weights[0] <= 0
-            weights[name] = -use.input_weight if is_negative else use.input_weight
+            weights[name] = use.signed_weight if has_signs else use.input_weight
     total = sum(weight for weight in weights.values() if weight > 0)
     if total <= 0:
         return []
@@ -387,10 +382,6 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
         return loss
     calibrated = f"{format_plain(verdict.score)}, calibrated to {format_plain(verdict.counted)}"
     return ": ".join(filter(None, (calibrated, loss)))
-
-
-def _describe_first(verdicts: Sequence[ExplainedVerdict]) -> str:
-    return describe_reason(verdicts[0]) if verdicts else ""
 
 
 def describe_reason(verdict: ExplainedVerdict) -> str:

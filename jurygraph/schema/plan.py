@@ -286,6 +286,11 @@ class ComponentInput(FrozenModel):
     calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
     turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty)
 
+    @property
+    def signed_weight(self) -> float:
+        """Return the weight of the input, negative for a penalty of a rubric."""
+        return -self.input_weight if self.weights and self.weights[0] < 0 else self.input_weight
+
 
 class Implementation:
     """The object behind a name in a model; it takes part in no digest, schema, comparison or pickle of that model."""

@@ -20,7 +20,7 @@ from jurygraph.messages import format_count
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
-from jurygraph.schema import ComponentInput, Config
+from jurygraph.schema import Config
 from jurygraph.schema.plan import Rule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
@@ -99,7 +99,7 @@ def read_decisions(run: Run) -> DecidedBy:
         for spec in decision.specs:
             combiners.add((spec.name, spec.combiner))
             if spec.name == RUBRIC:
-                rubrics.append({(name, _signed_weight(use)) for name, use in spec.inputs.items()})
+                rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
     shared = set.intersection(*rubrics) if rubrics else set()
     # a dot in a setting's name would lead to a field of it
@@ -109,10 +109,6 @@ def read_decisions(run: Run) -> DecidedBy:
     return DecidedBy(
         combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
-
-
-def _signed_weight(use: ComponentInput) -> float:
-    return use.input_weight if use.weights[0] > 0 else -use.input_weight
 
 
 def list_settings(config: Config, decided: DecidedBy) -> list[TriedSetting]:

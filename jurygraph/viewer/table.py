@@ -267,9 +267,8 @@ def _find_penalties(
         for spec in index.run.decision_of(task).specs:
             inputs = spec.inputs.values() if spec.name == page.query.grid else ()
             for use in inputs:
-                for question, weight in zip(use.questions, use.weights, strict=True):
-                    if spec.weight * weight < 0:
-                        negative.add((task, question))
+                if spec.weight * use.signed_weight < 0.0:
+                    negative |= {(task, question) for question in use.questions}
     return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
 
 

@@ -187,7 +187,7 @@ def _view_graph(term: ExplainedTerm) -> GraphView:
         nodes.append(
             NodeView(
                 name=name,
-                weight=use.input_weight if use.weights[0] > 0 else -use.input_weight,
+                weight=use.signed_weight,
                 p=term.mean_of(name),
                 q=term.parts.get(name),
                 is_judged=name not in term.unjudged,

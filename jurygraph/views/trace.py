@@ -7,7 +7,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
-from jurygraph.messages import format_plain, join_names
+from jurygraph.messages import format_plain, join_names, quote_words
 from jurygraph.runs.run import Run
 from jurygraph.schema import Decision, Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
@@ -66,14 +66,14 @@ def view_trace(explanation: Explanation) -> TraceView:
 
 
 def criterion_texts(decision: Decision, task: Task | None) -> CriterionTexts:
-    """Return the words of the rubric's criteria as lines name them; none where the task was erased."""
+    """Return the rubric's criteria with their words; none where the task was erased."""
     if task is None or task.rubric is None:
         return {}
     texts = {}
     for spec in decision.specs:
         if combiner_of(spec).counts_criteria:
             for criterion in task.rubric.criteria:
-                texts[spec.name, criterion.id] = criterion.text
+                texts[spec.name, criterion.id] = f"{criterion.id} {quote_words(criterion.text)}"
     return texts
 
 
