@@ -10,6 +10,7 @@ from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
 from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.verdict import MET_THRESHOLD
 
 
 def fold_turns(
@@ -79,43 +80,45 @@ def is_about_response(question: Question) -> bool:
 
 
 def question_values(
-    decision: Decision, questions: Iterable[Question], read_table: Callable[[], VerdictTable]
+    decision: Decision,
+    questions: Iterable[Question],
+    responses: Sequence[str],
+    read_verdicts: Callable[[], Iterable[RecordedVerdict]],
 ) -> dict[str, Floats]:
     """Return what a component gets of each question about whole responses, [R]; NaN where nothing is judged.
 
     They are the questions that may have several verdicts, which are folded as the decision says, or a calibration;
-    only for these is the table read. A component that counts goes before others; without one it is the mean.
+    only for these are the verdicts read. A component that counts goes before others; without one it is the mean.
     """
-    uses: dict[str, tuple[ComponentSpec | None, list[ComponentInput]]] = {}
+    uses: dict[str, tuple[int, float, list[ComponentInput]]] = {}
     for spec in (*decision.specs, *decision.counting_specs):
-        of_spec: dict[str, list[ComponentInput]] = {}
+        inputs_by_question: dict[str, list[ComponentInput]] = {}
         for use in spec.inputs.values():
             for name in use.questions:  # a panel has an input for each judge
-                of_spec.setdefault(name, []).append(use)
-        uses.update({name: (spec, inputs) for name, inputs in of_spec.items()})
+                inputs_by_question.setdefault(name, []).append(use)
+        for name, inputs in inputs_by_question.items():
+            uses[name] = spec.direction, spec.met_from, inputs
+    by_id = {question.id: question for question in questions if is_about_response(question)}
     table: VerdictTable | None = None
     values = {}
-    for question in questions:
-        if not is_about_response(question):
+    for name, question in by_id.items():
+        alone = ComponentInput(questions=(name,), weights=(1.0,))
+        direction, met_from, inputs = uses.get(name, (1, MET_THRESHOLD, [alone]))
+        if question.seats == 1 and not any(name in use.calibration for use in inputs):
             continue
-        alone = ComponentInput(questions=(question.id,), weights=(1.0,))
-        counting, inputs = uses.get(question.id, (None, [alone]))
-        if question.seats == 1 and not any(question.id in use.calibration for use in inputs):
-            continue
-        table = table or read_table()
+        if table is None:
+            verdicts = [verdict for verdict in read_verdicts() if verdict.question in by_id]
+            table = build_table(list(by_id.values()), responses, verdicts)
         columns = []
         weights = []
         for use in inputs:
-            weight = use.weights[use.questions.index(question.id)]
-            fields = {"questions": (question.id,), "weights": (weight,)}
-            single = use.model_copy(update=fields)
-            direction = 1 if counting is None else counting.direction
-            met_from = {} if counting is None else {"met_from": counting.met_from}
-            cells = table.score_matrix(single, decision.rule, direction, "partial", **met_from)
+            weight = use.weights[use.questions.index(name)]
+            single = use.model_copy(update={"questions": (name,), "weights": (weight,)})
+            cells = table.score_matrix(single, decision.rule, direction, "partial", met_from)
             columns.append(cells.value)
             weights.append(np.where(cells.applicable, use.input_weight, 0.0))
         value, is_judged = weighted_mean(np.hstack(columns), np.hstack(weights))
-        values[question.id] = np.where(is_judged, value, np.nan)
+        values[name] = np.where(is_judged, value, np.nan)
     return values
 
 

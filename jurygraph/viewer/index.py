@@ -17,7 +17,6 @@ from zlib import compress, decompress
 
 from pydantic_core import from_json, to_json
 
-from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.decision.turns import is_about_response, question_values
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
@@ -300,15 +299,12 @@ class RunIndex:
     ) -> dict[int, list[float | None]]:
         """Return what counts of several verdicts on a question, for each response, by the question's index."""
         indices = {question.id: index for index, question in enumerate(survey.questions)}
-        questions = [question for question in survey.questions if is_about_response(question)]
-
-        def read_table() -> VerdictTable:
-            names = [trace.response_id for trace in group.traces]
-            verdicts = [v for v in group.verdicts(survey) if v.question in ids]
-            return build_table(questions, names, verdicts)
-
-        ids = {question.id for question in questions}
-        values = question_values(self.run.decision(group.decision), questions, read_table)
+        values = question_values(
+            self.run.decision(group.decision),
+            survey.questions,
+            [trace.response_id for trace in group.traces],
+            lambda: group.verdicts(survey),
+        )
         return {
             indices[question]: [None if isnan(value) else value for value in column.tolist()]
             for question, column in values.items()

@@ -10,7 +10,6 @@ from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import CriterionTexts
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
@@ -21,7 +20,6 @@ from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
 from jurygraph.views.trace import (
     TextsView,
     TraceView,
-    criterion_texts,
     describe_failure,
     view_texts,
     view_trace,
@@ -62,13 +60,11 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 
 def _explain_all(
     run: Run, names: Iterable[str], advance: ProgressCallback
-) -> Iterator[tuple[Explanation, TextsView, CriterionTexts]]:
+) -> Iterator[tuple[Explanation, TextsView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
     for name in names:
         explanation = run.explain(name)
-        texts = view_texts(run, explanation.trace)
-        decision = run.decision_of(explanation.trace.task_id)
-        yield explanation, texts, criterion_texts(decision, texts.task)
+        yield explanation, view_texts(run, explanation.trace)
         advance(1)
 
 
@@ -96,7 +92,7 @@ def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
-        "criteria": criterion_texts(run.decision_of(view.trace.task_id), texts.task),
+        "criteria": texts.criteria,
         "query": texts.query,
         "messages": cut_response(texts.response, quotations),
         "evidence": evidence,

@@ -167,11 +167,15 @@ def _describe_reader(reader: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TextsView:
-    """A task and a response, None where they were erased; `others` are the traces of its whole group."""
+    """A task and a response, None where they were erased; `others` are the traces of its whole group.
+
+    `criteria` are those of the task's rubric.
+    """
 
     task: Task | None
     response: Response | None
     others: Sequence[Trace]
+    criteria: CriterionTexts
 
     @property
     def query(self) -> str | None:
@@ -181,8 +185,10 @@ class TextsView:
 def view_texts(run: Run, trace: Trace) -> TextsView:
     group = run.group_with(trace.response_id)
     responses = {scored.trace.response_id: scored.response for scored in group}
+    task = run.task(trace.task_id)
     return TextsView(
-        task=run.task(trace.task_id),
+        task=task,
         response=responses[trace.response_id],
         others=[scored.trace for scored in group],
+        criteria=criterion_texts(run.decision_of(trace.task_id), task),
     )
