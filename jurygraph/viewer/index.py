@@ -200,9 +200,8 @@ class RunIndex:
         # An update that was interrupted has added some of the groups.
         ((last,),) = self.fetch("SELECT coalesce(max(group_number), 0) FROM responses")
         end = ledger.count
-        with (
-            self._connection
-        ):  # names are numbered in this order; groups are stored in the order of their ends
+        # Names are numbered in this order; groups are stored in the order of their ends.
+        with self._connection:
             for record in ledger.records("task", before, end):
                 self._number_of("task", record.key)
         self._add_each(self._add_group, max(last, before), end, report)

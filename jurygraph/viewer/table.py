@@ -214,15 +214,18 @@ def _find_filled_in(
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
-    found = index.fetch(
-        "SELECT response, names.name, judged, counted FROM components"
-        f" JOIN names ON names.number = component WHERE response IN ({marks})",
-        *numbers,
-    )
     filled_in: dict[int, set[str]] = {number: set() for number in numbers}
-    for number, component, judged, counted in found:
-        if component in columns and is_filled_in(judged, counted):
-            filled_in[number].add(component)
+    for name, component in index.names("component").items():
+        # by both, which is the key of the table: by responses alone, SQLite would read all of it
+        found = index.fetch(
+            "SELECT response, judged, counted FROM components"
+            f" WHERE component = ? AND response IN ({marks})",
+            component,
+            *numbers,
+        )
+        for number, judged, counted in found:
+            if name in columns and is_filled_in(judged, counted):
+                filled_in[number].add(name)
     return filled_in
 
 
