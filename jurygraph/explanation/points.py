@@ -664,10 +664,15 @@ def find_changes(
             )
             add("response gate", gate_name, condition, tried[0][0])
             continue
+        question = first.verdict.question
         label = _unique_label(first, labels)
-        for description, value in _describe_options(verdicts, tried):
-            condition = f"{label} were {description}"
-            add("verdict", first.label, condition, value, first.verdict.question)
+        decided = _common_decision(verdicts)
+        for value, scores in tried:
+            is_decided = decided is (scores[question] == 1.0)
+            condition = f"{label} were {_describe_option(verdicts, scores[question], is_decided)}"
+            add("verdict", first.label, condition, value, question)
+            if not is_decided:
+                break  # the other score is tried where the better one is what was decided
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
@@ -686,20 +691,6 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     for member in group:
         recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
     return recorded
-
-
-def _describe_options(
-    verdicts: Sequence[ExplainedVerdict], tried: Sequence[tuple[float | None, _Scores]]
-) -> Iterator[tuple[str, float | None]]:
-    """Yield the better of both scores with its reward; if it is what was decided, also the opposite decision."""
-    first = verdicts[0]
-    (value, best), (other_value, other) = tried
-    score = best[first.verdict.question]
-    if _common_decision(verdicts) is (score == 1.0):
-        yield _describe_certainty(verdicts, score), value
-        yield _describe_score(first, other[first.verdict.question]), other_value
-    else:
-        yield _describe_score(first, score), value
 
 
 def _changeable_verdicts(
@@ -727,9 +718,8 @@ def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.matters]
     harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING]
-    for selected in (useful, harmful):
+    for sign, selected in (("+", useful), ("-", harmful)):
         for change in selected[:_MOST_CHANGES]:
-            sign = "+" if change.matters else "-"
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
         if len(selected) > _MOST_CHANGES:
@@ -791,13 +781,13 @@ def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     return decisions.pop() if len(decisions) == 1 else None
 
 
-def _describe_certainty(verdicts: Sequence[ExplainedVerdict], score: float) -> str:
-    """Describe a change that leaves a decision, and takes its doubt away: `certainly met (1 instead of 0.9)`."""
-    decision = _describe_score(verdicts[0], score)
+def _describe_option(verdicts: Sequence[ExplainedVerdict], score: float, is_decided: bool) -> str:
+    """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
+    description = _describe_score(verdicts[0], score)
     stored = sorted({format_plain(explained.verdict.score) for explained in verdicts})
-    if stored == [format_plain(score)]:
-        return decision
-    return f"certainly {decision} ({format_plain(score)} instead of {join_names(stored)})"
+    if not is_decided or stored == [format_plain(score)]:
+        return description
+    return f"certainly {description} ({format_plain(score)} instead of {join_names(stored)})"
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

@@ -1,16 +1,16 @@
 """Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph and votes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import SPREAD, WITHOUT_MAJORITY
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
-from jurygraph.schema import ComponentInput, ComponentSpec, Trace
+from jurygraph.schema import ComponentSpec, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,7 @@ class TermView:
 def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained.trace
     summand = term.term
+    ballots = list(_list_ballots(explained, term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
@@ -117,8 +118,8 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
         remarks=remarks,
         weights=_view_weights(term),
         graph=_view_graph(term) if term.combiner.counts_criteria else None,
-        votes=list(_describe_votes(explained, term)),
-        diagnostics=_view_diagnostics(explained, term),
+        votes=list(_describe_votes(ballots)),
+        diagnostics=_view_diagnostics(term, ballots),
     )
 
 
@@ -221,29 +222,35 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     yield from missed
 
 
-def _describe_votes(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[str]:
+class _Ballot(NamedTuple):
+    """The votes on a question of an input that is reduced by majority, and their result, in one column."""
+
+    voting: Sequence[ExplainedVerdict]
+    columns: ScoreArrays
+    has_judges: bool
+
+
+def _describe_votes(ballots: Iterable[_Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
     labels: dict[str, list[str]] = {}
-    for use in term.inputs.values():
-        for voting, columns in _list_ballots(explained, use):
-            counts = Counter(_predict(verdict, use.has_judges) for verdict in voting)
-            votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
-            result = f"{', '.join(votes)}; {_describe_outcome(voting, columns)}"
-            labels.setdefault(result, []).append(voting[0].label)
+    for voting, columns, has_judges in ballots:
+        counts = Counter(_predict(verdict, has_judges) for verdict in voting)
+        votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
+        result = f"{', '.join(votes)}; {_describe_outcome(voting, columns)}"
+        labels.setdefault(result, []).append(voting[0].label)
     for result, names in labels.items():
         yield f"vote on {join_names(names)}: {result}"
 
 
-def _view_diagnostics(explained: ExplainedTrace, term: ExplainedTerm) -> dict[str, float]:
+def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[str, float]:
     """Return the diagnostics of a term.
 
     The stored ones take a worst case, such as a finding without a quotation, for no answer; next to the votes and the
     scores of the judges, where it is one, they would read as if all agreed.
     """
     diagnostics = dict(term.diagnostics)
-    ballots = [ballot for use in term.inputs.values() for ballot in _list_ballots(explained, use)]
     if ballots:
-        outcomes = [columns.outcome[0, 0] for _, columns in ballots]
+        outcomes = [ballot.columns.outcome[0, 0] for ballot in ballots]
         undecided = sum(outcome not in (OK, NOT_APPLICABLE) for outcome in outcomes)
         diagnostics[WITHOUT_MAJORITY] = float(undecided)
     scores: dict[tuple[Any, ...], list[float]] = {}
@@ -261,17 +268,14 @@ def _view_diagnostics(explained: ExplainedTrace, term: ExplainedTerm) -> dict[st
     return diagnostics
 
 
-def _list_ballots(
-    explained: ExplainedTrace, use: ComponentInput
-) -> Iterator[tuple[Sequence[ExplainedVerdict], ScoreArrays]]:
-    """Yield the votes of an input that is reduced by majority, with their result; gates leave nothing to vote on."""
-    if use.reduce != "majority":
-        return
-    for question in use.questions:
-        for voting, columns in explained.ballots(question, use):
-            is_gated = any(verdict.verdict.gated_by for verdict in voting)
-            if len(voting) > 1 and not is_gated:
-                yield voting, columns
+def _list_ballots(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[_Ballot]:
+    """Yield the votes of a term; gates leave nothing to vote on."""
+    for use in term.inputs.values():
+        for question in use.questions if use.reduce == "majority" else ():
+            for voting, columns in explained.ballots(question, use):
+                is_gated = any(verdict.verdict.gated_by for verdict in voting)
+                if len(voting) > 1 and not is_gated:
+                    yield _Ballot(voting, columns, use.has_judges)
 
 
 def _predict(verdict: ExplainedVerdict, has_judges: bool) -> str:

@@ -14,7 +14,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
-from jurygraph.messages import escape_lines, shorten
+from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
@@ -219,10 +219,10 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
         lines.append(f"steps: {', '.join(steps)}")
     purposes = [use.purpose for use in verdict.named_calls]
     if purposes not in ([], ["judge"]):
-        calls = f"{len(purposes)} call{'s' * (len(purposes) > 1)}: {', '.join(purposes)}"
-        lookup_count = len(verdict.lookups)
-        lookups = f"; {lookup_count} lookup{'s' * (lookup_count > 1)}" if lookup_count else ""
-        lines.append(f"{calls}{lookups}")
+        calls = f"{format_count(len(purposes), 'call')}: {', '.join(purposes)}"
+        if verdict.lookups:
+            calls += f"; {format_count(len(verdict.lookups), 'lookup')}"
+        lines.append(calls)
     lines += _prediction_details(verdict)
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in lines)
     yield from map(_evidence_line, verdict.evidence)
