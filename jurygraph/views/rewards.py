@@ -1,6 +1,7 @@
 """The view of a run's rewards: a table with a row for each selected response, and what its mean leaves out."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -237,9 +238,13 @@ def _name_components(run: Run) -> dict[str, str]:
 def name_predictions(run: Run) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
     predicted = run.reviewer_questions()
-    reviewers = [question.rpartition("@")[2] for question in predicted]
-    short_names = {full_question(reviewer, predicted): reviewer for reviewer in reviewers}
-    return [PREDICTED + short_names.get(question, question) for question in predicted]
+    counts = Counter(map(_last_part, predicted))
+    names = []
+    for question in predicted:
+        reviewer = question.rpartition("@")[2]
+        is_enough = reviewer == _last_part(question) and counts[reviewer] == 1
+        names.append(PREDICTED + (reviewer if is_enough else question))
+    return names
 
 
 def _find_column(
