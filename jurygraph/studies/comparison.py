@@ -134,14 +134,15 @@ def compared_responses(
     """
     by_response: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
-        by_response[verdict.about].append(verdict)
+        if not verdict.superseded:
+            by_response[verdict.about].append(verdict)
     task = intern(group.record.key)
     task_group = group_of(run, task)
     questions = run.source.survey_without_texts(group.survey).questions
     has_turns = any(question.scope == "turn" for question in questions)
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
-        current = [verdict for verdict in by_response[trace.response_id] if not verdict.superseded]
+        current = by_response[trace.response_id]
         if has_turns:
             decision = run.decision(group.decision)
             current = list(fold_turns(current, decision, questions, attrgetter("judge")))
@@ -153,7 +154,7 @@ def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
     samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
-        if verdict.score is not None and not verdict.superseded:
+        if verdict.score is not None:
             question = verdict.question
             if verdict.judge is not None:
                 question = f"{question} by {verdict.judge}"

@@ -563,9 +563,8 @@ def describe_fit(fitted: FittedConsensus) -> Figures:
     for index, name in enumerate(credited.items):
         figures = {"posterior": posterior[index], "ambiguity": ambiguity[index], "annotators": []}
         items[str(name)] = figures
-    for item, annotator in sorted(
-        set(zip(votes.item.tolist(), votes.annotator.tolist(), strict=True))
-    ):
+    pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
+    for item, annotator in pairs.tolist():
         items[str(votes.items[item])]["annotators"].append(str(votes.annotators[annotator]))
     return {
         "method": fitted.method,

@@ -116,31 +116,31 @@ def _compare_agents(
     The intervals of all `pairs` are to hold together with 95 %.
     """
     estimate, is_paired = _measure_difference(totals.total, totals.scored)
-    low, high = interval_among(estimate, pairs)
-    is_clear = low is not None and low > 0.0
     left_out = int((totals.responses - totals.scored).sum())
-    ends: list[float] = []
+    ends: list[Estimate] = []
     if left_out:
         for better, worse in ((totals.least, totals.most), (totals.most, totals.least)):
-            end, _ = _measure_difference(np.stack([better[0], worse[1]]), totals.responses)
-            ends.append(end.value)
-            low_end, _ = interval_among(end, pairs)
-            is_clear &= low_end is not None and low_end > 0.0
-    shown = estimate._replace(low=low, high=high)
-    shown = within_limits(shown, (limits[0] - limits[1], limits[1] - limits[0]))
+            sums = np.stack([better[0], worse[1]])
+            ends.append(_measure_difference(sums, totals.responses)[0])
+    intervals = [interval_among(each, pairs) for each in (estimate, *ends)]
+    low, high = intervals[0]
+    cut = within_limits(
+        estimate._replace(low=low, high=high), (limits[0] - limits[1], limits[1] - limits[0])
+    )
+    least, most = (end.value for end in ends) if ends else (None, None)
     return AgentDifference(
         first=first,
         second=second,
         difference=estimate.value,
-        low=shown.low,
-        high=shown.high,
+        low=cut.low,
+        high=cut.high,
         units=units,
         count=estimate.clusters,
         is_paired=is_paired,
         left_out=left_out,
-        least=ends[0] if ends else None,
-        most=ends[1] if ends else None,
-        is_clear=is_clear,
+        least=least,
+        most=most,
+        is_clear=all(low is not None and low > 0.0 for low, _ in intervals),
     )
 
 

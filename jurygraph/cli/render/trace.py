@@ -1,8 +1,7 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`, its verdicts, and the calls behind."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jurygraph.cli.render.text import (
@@ -28,16 +27,14 @@ from jurygraph.views.verdict import QuestionView
 _MAX_LINE = 300
 _MAX_RESULT = 90
 """Characters of a tool's arguments, and of its result, that a line has."""
-NO_LOOKUPS: Mapping[str, RecordedLookup] = MappingProxyType({})
 
 
 def trace_lines(
-    view: TraceView, texts: Iterable[str] = (), lookups: Mapping[str, RecordedLookup] = NO_LOOKUPS
+    view: TraceView, texts: Iterable[str] = (), lookups: Iterable[RecordedLookup] = ()
 ) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `text_lines`, and `lookups` the calls of tools by id; those of one investigation are told
-    once.
+    `texts` are the lines of `text_lines`, and `lookups` the calls of tools; those of one investigation are told once.
     """
     trace = view.trace
     lines = [
@@ -53,6 +50,7 @@ def trace_lines(
             lines += _weight_lines(term.name, term.weights)
     lines += (escape_line(note, _MAX_LINE) for note in _note_lines(view))
     lines += ["", "verdicts"]
+    summaries = {record.lookup.id: _lookup_summary(record) for record in lookups}
     told: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
         lines.append(_verdict_heading(verdict))
@@ -61,8 +59,8 @@ def trace_lines(
         if names and told.setdefault(names, verdict.verdict.question) != verdict.verdict.question:
             lines.append(f"      looked up as for {escape_line(told[names])}")
         elif names:
-            summaries = [_lookup_summary(lookups[name]) for name in names if name in lookups]
-            lines += (f"      {escape_line(summary, _MAX_LINE)}" for summary in summaries)
+            found = [summaries[name] for name in names if name in summaries]
+            lines += (f"      {escape_line(summary, _MAX_LINE)}" for summary in found)
         elif verdict.verdict.question in view.with_tools and verdict.verdict.calls:
             lines.append("      0 lookups: the judge has tools, and called none")
     lines.append("")
