@@ -444,11 +444,7 @@ def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
     idle = dict.fromkeys(
-        verdict.label
-        for verdict in explained.verdicts
-        if verdict.verdict.question in explained.with_tools
-        and verdict.verdict.calls
-        and not verdict.verdict.lookups
+        verdict.label for verdict in explained.verdicts if verdict.has_unused_tools
     )
     if idle:
         yield f"Looked up nothing for {', '.join(idle)}."
@@ -667,12 +663,10 @@ def find_changes(
         question = first.verdict.question
         label = _unique_label(first, labels)
         decided = _common_decision(verdicts)
-        for value, scores in tried:
-            is_decided = decided is (scores[question] == 1.0)
-            condition = f"{label} were {_describe_option(verdicts, scores[question], is_decided)}"
+        is_best = decided is (tried[0][1][question] == 1.0)
+        for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
+            condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
             add("verdict", first.label, condition, value, question)
-            if not is_decided:
-                break  # the other score is tried where the better one is what was decided
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
@@ -781,11 +775,13 @@ def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     return decisions.pop() if len(decisions) == 1 else None
 
 
-def _describe_option(verdicts: Sequence[ExplainedVerdict], score: float, is_decided: bool) -> str:
+def _describe_option(
+    verdicts: Sequence[ExplainedVerdict], score: float, decided: bool | None
+) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
     stored = sorted({format_plain(explained.verdict.score) for explained in verdicts})
-    if not is_decided or stored == [format_plain(score)]:
+    if decided is not (score == 1.0) or stored == [format_plain(score)]:
         return description
     return f"certainly {description} ({format_plain(score)} instead of {join_names(stored)})"
 

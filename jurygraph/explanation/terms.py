@@ -76,7 +76,7 @@ class ExplainedVerdict:
     `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.
     `counted` is the score as it counts: by the calibration of its question, if there is one. The verdict is discarded
     below `required_confidence`. `direction` is 1 if a higher score means more reward, -1 if it means less, and 0 if it
-    has no effect or either one.
+    has no effect or either one. If it `has_tools`, its judge may look things up.
     """
 
     verdict: RecordedVerdict
@@ -85,6 +85,11 @@ class ExplainedVerdict:
     opponent: str | None
     required_confidence: float
     direction: int
+    has_tools: bool
+
+    @property
+    def has_unused_tools(self) -> bool:
+        return self.has_tools and bool(self.verdict.calls) and not self.verdict.lookups
 
     @property
     def effect(self) -> Effect:
@@ -190,8 +195,7 @@ class ExplainedTrace:
     def __init__(self, trace: Trace, decision: Decision, questions: Sequence[Question]) -> None:
         self.trace = trace
         self.decision = decision
-        self.with_tools = {question.id for question in questions if question.tools}
-        """The ids of the questions whose judges may look things up."""
+        self._with_tools = {question.id for question in questions if question.tools}
         recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
         self._turns = _list_turns(recorded)
         self.table = _build_table(trace, questions, recorded)
@@ -263,7 +267,10 @@ class ExplainedTrace:
             direction = directions.get(verdict.question, 0)
             if (verdict.question, verdict.turn) in irrelevant:
                 direction = 0
-            yield ExplainedVerdict(verdict, score, counted, opponent, confidence, direction)
+            has_tools = verdict.question in self._with_tools
+            yield ExplainedVerdict(
+                verdict, score, counted, opponent, confidence, direction, has_tools
+            )
 
     def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
         """Return the turns of questions whose verdicts do not decide the value of the response."""

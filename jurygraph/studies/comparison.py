@@ -631,8 +631,7 @@ def _sentence(figures: Figures) -> str:
     alone = []
     for run, failed in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
         if failed:
-            has = "has" if failed == 1 else "have"
-            alone.append(f"; {format_count(failed, 'response')} {has} a reward in {run} alone")
+            alone.append(f"; {format_count(failed, 'response')} with a reward in {run} alone")
     delta = figures["mean_delta"]
     if delta is None:
         return f"no response has a reward in both A and B{''.join(alone)}"

@@ -377,7 +377,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     neighbours = [
         Neighbours(**vars(lead), turn=turn) for lead, turn in zip(leads, turns, strict=True)
     ]
-    agents = []
+    agents: list[Figures] = []
     for row in ranked:
         counts = {"responses": row.responses, "left_out": row.responses - row.scored}
         agents.append({"agent": row.agent, "mean": row.mean, **counts})

@@ -149,7 +149,9 @@ class Selection(NamedTuple):
         if self.label is not None:
             name, text = self.label
             values = values_by_label.get(name, {})
-            known = f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
+            known = (
+                f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
+            )
             if values:
                 known = f"values of {name}: {join_names(list(values))}"
             if text not in values:

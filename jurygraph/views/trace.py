@@ -1,6 +1,6 @@
 """The view of one trace: its reward by terms, what each lost, and every verdict with its effect."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jurygraph.explanation import Explanation
@@ -31,7 +31,6 @@ class TraceView:
         judges: what several judges answered to a question, in a sentence for each.
         notes: what the run is for, and what its plan was made of.
         materials: what was derived from the response for its judges, where it has a failure or a note.
-        with_tools: the questions whose judges may look things up.
     """
 
     trace: Trace
@@ -44,7 +43,6 @@ class TraceView:
     judges: Sequence[str]
     notes: Sequence[str]
     materials: Sequence[Material]
-    with_tools: Collection[str]
 
 
 def view_trace(explanation: Explanation) -> TraceView:
@@ -61,7 +59,6 @@ def view_trace(explanation: Explanation) -> TraceView:
         judges=list(_describe_judges(trace)),
         notes=list(_list_notes(trace)),
         materials=[made for made in trace.material if made.failure is not None or made.note],
-        with_tools=explained.with_tools,
     )
 
 

@@ -715,7 +715,7 @@ def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
         if reason == "unfounded":
             fields["unsupported"] = "worst-case"
         explained = ExplainedVerdict(
-            verdict(reason, **fields), counted, counted, None, 0.0, direction
+            verdict(reason, **fields), counted, counted, None, 0.0, direction, False
         )
         verdicts.append(explained)
     losses = describe_losses(verdicts)

@@ -102,11 +102,11 @@ def test_means_and_their_difference_match_a_manual_calculation():
 def test_the_first_sentence_says_which_run_has_rewards_alone():
     first, *_ = report_of([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]).sections
     assert first == (
-        "A and B have the same mean; 0 of 2 tasks changed; 1 response has a reward in B alone"
+        "A and B have the same mean; 0 of 2 tasks changed; 1 response with a reward in B alone"
     )
     first, *_ = report_of([(0.5, None), (0.5, None)]).sections
     assert first == (
-        "no response has a reward in both A and B; 2 responses have a reward in A alone"
+        "no response has a reward in both A and B; 2 responses with a reward in A alone"
     )
 
 

@@ -31,7 +31,8 @@ def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
     assert (lead.left_out, lead.least, lead.most) == (1, 0.34375, 0.40625)
     assert not lead.is_clear
     assert lead.sentence.endswith(
-        "rough, with fewer than 20). 1 failed reward left out, which could make it 0.3438 to 0.4062: that may be chance."
+        "rough, with fewer than 20). 1 failed reward left out, which could make it 0.3438 to 0.4062: that may be "
+        "chance."
     )
 
 

@@ -61,7 +61,7 @@ def trace_lines(
         elif names:
             found = [summaries[name] for name in names if name in summaries]
             lines += (f"      {escape_line(summary, _MAX_LINE)}" for summary in found)
-        elif verdict.verdict.question in view.with_tools and verdict.verdict.calls:
+        elif verdict.has_unused_tools:
             lines.append("      0 lookups: the judge has tools, and called none")
     lines.append("")
     lines.append(f"plan      {trace.plan_digest}")
