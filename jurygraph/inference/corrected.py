@@ -168,11 +168,8 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
         high = high * informedness / least if least > 0.0 else 1.0
     if rejected.sum() == negatives.sum():
         unseen = unseen_share(int(np.count_nonzero(negatives)))
-        low = (
-            (low * informedness - unseen) / (informedness - unseen)
-            if informedness > unseen
-            else 0.0
-        )
+        least = informedness - unseen
+        low = (low * informedness - unseen) / least if least > 0.0 else 0.0
     return estimate._replace(low=low, high=high)
 
 

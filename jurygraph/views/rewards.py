@@ -116,7 +116,7 @@ class Selection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._selected_traces(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
-        column = _find_column(run, "--sort", self.sort[is_descending:])
+        column = _find_column(run, "--sort", self.sort[is_descending:], _read_scores(run))
         present: list[tuple[Any, T]] = []
         absent: list[T] = []
         for trace in self._selected_traces(run):
@@ -249,9 +249,7 @@ def name_predictions(run: Run) -> list[str]:
     return names
 
 
-def _find_column(
-    run: Run, option: str, name: str, scores: "_ScoreReaders | None" = None
-) -> RewardColumn:
+def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> RewardColumn:
     if name in _COLUMNS:
         return _COLUMNS[name]
     if name == "query":
@@ -264,7 +262,6 @@ def _find_column(
         component = components[name]
         return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
     read = trace_reader(run)
-    scores = scores or _read_scores(run)
     questions = run.questions()
     if name.startswith(PREDICTED):
         predicted = run.reviewer_questions()

@@ -9,7 +9,7 @@ from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
 from jurygraph.messages import format_plain, join_names, quote_words
 from jurygraph.runs.run import Run
-from jurygraph.schema import Decision, Material, RecordedVerdict, Response, Trace
+from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
 from jurygraph.views.terms import TermView, view_term
 
@@ -100,11 +100,10 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
 def describe_failure(trace: Trace) -> str:
     """Return why a response has no reward, for readers who know no judge, and between which ends it would be."""
     reward = trace.reward
-    causes = dict.fromkeys(
-        _describe_missing(verdict)
-        for verdict in trace.verdicts
-        if verdict.failure is not None and not verdict.superseded
-    )
+    causes: dict[str, None] = {}
+    for verdict in trace.verdicts:
+        if verdict.failure is not None and not verdict.superseded:
+            causes[_describe_missing(verdict, verdict.failure)] = None
     sentence = f"Not scored: {join_names(list(causes or reward.notes))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
         low, high = map(format_plain, reward.range)
@@ -112,10 +111,8 @@ def describe_failure(trace: Trace) -> str:
     return sentence
 
 
-def _describe_missing(verdict: RecordedVerdict) -> str:
+def _describe_missing(verdict: RecordedVerdict, failure: Failure) -> str:
     """Return who gave no score: of a model how it failed, in plain words, and of code its own message."""
-    failure = verdict.failure
-    assert failure is not None, "the verdict is missing"
     if verdict.judge is None and not verdict.calls:
         return f"{verdict.evaluator}: {failure.kind} {failure.message}"
     judge = "the model" if verdict.judge is None else f"judge {verdict.judge}"
