@@ -5,7 +5,7 @@ A response of a run takes a bounded part of the page, whatever it contains: the 
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from jurygraph.display import ProgressCallback
@@ -42,7 +42,7 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
     lowest = [name for (name,) in index.fetch(LOWEST, most)]
     without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MOST_ROWS)]
     context = {
-        **describe_run(index, partial(unit_of, run)),
+        **describe_run(index, cache(partial(unit_of, run))),
         "most_leads": _MOST_LEADS,
         "has_gates": bool(run.config.gates),
         "most": most,
