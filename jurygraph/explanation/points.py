@@ -472,10 +472,14 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
         points = format_plain(sum(line.points for line in lines))
         reward = explained.trace.reward
-        start = "Sum:" if reward.value is not None else "The sum would be"
-        if reward.value is None and reward.range is not None and reward.range[0] < reward.range[1]:
-            rule = explained.decision.rule
-            start = f"With the missing verdicts as the {rule} rule counts them, the sum would be"
+        start = "Sum:"
+        if reward.value is None:
+            start = "The sum would be"
+            if reward.range is not None and reward.range[0] < reward.range[1]:
+                rule = explained.decision.rule
+                start = (
+                    f"With the missing verdicts as the {rule} rule counts them, the sum would be"
+                )
         yield f"{start} {best} at best{losses} = {points}."
     absent = []
     weightless = []

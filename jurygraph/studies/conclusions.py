@@ -139,11 +139,12 @@ def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
     detail += f", ρ {_show(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
-    if test.winning_rate >= STANDS_IN and compare_with_bound(agreement, 0.0) != 1:
-        return f"It is as near to people as a person is, who are not near to each other: {detail}."
-    if test.winning_rate >= STANDS_IN:
-        return f"It is as near to people as a person is, and may stand in for one: {detail}."
-    return f"It is not shown to be as near to people as a person is: {detail}."
+    if test.winning_rate < STANDS_IN:
+        return f"It is not shown to be as near to people as a person is: {detail}."
+    consequence = "who are not near to each other"
+    if compare_with_bound(agreement, 0.0) == 1:
+        consequence = "and may stand in for one"
+    return f"It is as near to people as a person is, {consequence}: {detail}."
 
 
 def conclude_reviewers(

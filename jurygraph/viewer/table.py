@@ -268,9 +268,8 @@ def _find_penalties(
     negative = set()
     for task in set(tasks.values()):
         for spec in index.run.decision_of(task).specs:
-            inputs = spec.inputs.values() if spec.name == page.query.grid else ()
-            for use in inputs:
-                if spec.weight * use.signed_weight < 0.0:
+            for use in spec.inputs.values():
+                if spec.name == page.query.grid and spec.weight * use.signed_weight < 0.0:
                     negative |= {(task, question) for question in use.questions}
     return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
 
