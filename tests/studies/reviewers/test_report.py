@@ -151,3 +151,17 @@ def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> 
         figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(*alpha)}
         judge = {**row, **figures, "alternative_annotator": test}
         assert words in conclude_reviewers([judge], [], {"all": 3})[0]
+
+
+def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
+    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
+    row = {"dimension": None, "shots": 0, "coverage": 1.0, "alternative_annotator": test}
+    judges = []
+    for name, error in (("aggregate", 0.5), ("personalized", 0.9)):
+        figures = {"mae": IntervalCell(error, 0.4, 1.0), "alpha": IntervalCell(0.8, 0.7, 0.9)}
+        judges.append({**row, **figures, "judge": name})
+    absolute = IntervalCell(0.4, 0.2, 0.6)
+    pair = {"first": "personalized", "second": "aggregate", "absolute": absolute}
+    (words,) = conclude_reviewers(judges, [{**pair, "dimension": None}], {"all": 3})
+    assert words.count("mean difference of errors") == 1
+    assert "aggregate is nearer than personalized: mean difference of errors 0.40 (0.20" in words
