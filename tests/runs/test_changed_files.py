@@ -86,6 +86,17 @@ def test_a_branch_looks_again_and_asks_again_where_it_sees_something_else(
     assert verify_deeply(shop / "new").recomputed == 1
 
 
+def test_a_branch_of_a_branch_finds_the_replies_of_the_first_run(shop: Path) -> None:
+    score(shop / "run", shop / "tasks.jsonl", config())
+    for old, new in (("run", "one"), ("one", "two"), ("two", "three")):
+        again = config()
+        branch = score(shop / new, shop / "tasks.jsonl", again, branch=shop / old).job.branch
+        assert branch is not None
+        assert (len(again["model"].sent), branch.reused, branch.requested) == (0, 1, 0)
+    verify_run(shop / "three")
+    assert verify_deeply(shop / "three").recomputed == 1
+
+
 def test_a_finished_run_with_another_table_is_no_complete_one(shop: Path) -> None:
     score(shop / "run", shop / "tasks.jsonl", config())
     with open_job(shop / "run", shop / "tasks.jsonl", config()) as (_, stored):

@@ -183,6 +183,11 @@ def _reuse_lines(expected: "Forecast", branch: "Path") -> list[str]:
             subjects += f", and {len(numbers) - len(largest)} more"
         again = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
         lines.append(escape_line(again))
+    if expected.with_tools:
+        lines.append(
+            f"{expected.with_tools} of them are by judges with tools: they look again, and are asked only where they "
+            "see something else"
+        )
     return lines
 
 

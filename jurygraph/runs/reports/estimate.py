@@ -171,7 +171,7 @@ class Forecast:
     `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
     is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none. Of a
     branch, `reused` verdicts are those of the other run, and `requested` has the numbers of the others by evaluator and
-    subject, such as the id of a criterion.
+    subject, such as the id of a criterion; `with_tools` of them are by judges that look things up.
     """
 
     tasks: int = 0
@@ -182,13 +182,14 @@ class Forecast:
     model: CallEstimate | None = None
     reused: int = 0
     requested: dict[str, dict[str, int]] = field(default_factory=dict)
+    with_tools: int = 0
 
     def to_json(self, has_branch: bool = False) -> dict[str, Any]:
         """Return the forecast as a JSON object; only of a branch with what is reused and requested again."""
         content = asdict(self)
         content["model"] = self.model and self.model.to_json()
         if not has_branch:
-            del content["reused"], content["requested"]
+            del content["reused"], content["requested"], content["with_tools"]
         return content
 
     def add_group(
@@ -211,6 +212,7 @@ class Forecast:
             if remaining:
                 numbers = self.requested.setdefault(question.evaluator, {})
                 numbers[question.subject] = numbers.get(question.subject, 0) + remaining
+                self.with_tools += remaining if question.tools else 0
             if evaluators[question.evaluator].uses_model:
                 self.model_verdicts += remaining
 

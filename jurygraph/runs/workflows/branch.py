@@ -1,7 +1,7 @@
 """Branch from another run: verdicts and material are reused where digests show that no input has changed."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of, reusable_results
 from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
+from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -34,12 +35,19 @@ def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | No
     if folder is None:
         yield None
         return
-    with Run.open(folder) as run:
-        yield ReusedRun(run.source, jury)
+    with ExitStack() as opened:
+        runs = [opened.enter_context(Run.open(folder)).source]
+        # A branch has only the calls that it made itself: the others are in the run from which it was branched.
+        while (origin := runs[-1].header.branch) is not None:
+            earlier = runs[-1].folder_of(origin)
+            if not (earlier / LEDGER).is_file():
+                break
+            runs.append(opened.enter_context(Run.open(earlier)).source)
+        yield ReusedRun(runs, jury)
 
 
 class ReusedRun:
-    """The run from which verdicts and material are reused.
+    """The run from which verdicts and material are reused, the first of `runs`; it was branched from the others.
 
     A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. One for
     which something was looked up is investigated again with the stored replies, as long as the tools have the same
@@ -49,26 +57,21 @@ class ReusedRun:
     and the newly requested verdicts of the scored groups.
     """
 
-    def __init__(self, run: Run, jury: Jury) -> None:
+    def __init__(self, runs: Sequence[Run], jury: Jury) -> None:
         self.reused = self.requested = 0
-        self.run = run
+        self.run = runs[0]
         self._asking_model = {
             name for name, evaluator in jury.evaluators.items() if evaluator.uses_model
         }
         self._asking_model |= {
             name for name, deriver in jury.derivers.items() if deriver.uses_model
         }
-        self._reads_quotations_anew = run.config.safety.evidence != jury.config.safety.evidence
-        models = models_of(jury)
-        self._changed_models: set[str | None] = set()
-        for judge in (None, *jury.config.models):
-            if not has_same_requests(run.header, jury.config, models.get(judge), judge):
-                self._changed_models.add(judge)
-
-    @property
-    def reusable_ledgers(self) -> Sequence[Ledger]:
-        """Return the ledger of the old run if its models' answers can be reused; else nothing."""
-        return () if self._changed_models and self._asking_model else (self.run.ledger,)
+        self._reads_quotations_anew = self.run.config.safety.evidence != jury.config.safety.evidence
+        self._changed_models = _changed_models(self.run, jury)
+        self.reusable_ledgers: Sequence[Ledger] = [
+            run.ledger for run in runs if not (self._asking_model and _changed_models(run, jury))
+        ]
+        """Those of the runs whose models' answers can be reused."""
 
     def _is_requested_again(self, owner: str | None, judge: str | None = None) -> bool:
         """Return whether an evaluator or deriver asks a model that is not the one of the old run."""
@@ -126,15 +129,26 @@ class ReusedRun:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
                 if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
-                    is_reused = verdict.key in offered or self._has_calls_of(verdict)
+                    is_reused = verdict.key in offered or self._is_read_again(verdict)
                     self.reused += is_reused
                     self.requested += not is_reused
 
-    def _has_calls_of(self, verdict: RecordedVerdict) -> bool:
-        """Return whether something was looked up for a verdict, and all replies that led to it are of the old run."""
-        ledger = self.run.ledger
-        calls = [ledger.find("call", use.id) for use in verdict.calls]
-        return bool(verdict.lookups) and None not in calls
+    def _is_read_again(self, verdict: RecordedVerdict) -> bool:
+        """Return whether something was looked up for a verdict, and all replies that led to it are of old runs."""
+        return bool(verdict.lookups) and all(
+            any(ledger.find("call", use.id) for ledger in self.reusable_ledgers)
+            for use in verdict.calls
+        )
+
+
+def _changed_models(run: Run, jury: Jury) -> set[str | None]:
+    """Return the judges that are not asked as in a run; None is the config's `model`."""
+    models = models_of(jury)
+    return {
+        judge
+        for judge in (None, *jury.config.models)
+        if not has_same_requests(run.header, jury.config, models.get(judge), judge)
+    }
 
 
 class InputDigests(NamedTuple):

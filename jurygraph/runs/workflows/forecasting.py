@@ -53,8 +53,8 @@ class Forecaster:
     def _open_stored_calls(self) -> Iterator[CallStore]:
         """Yield the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
-        runs = (self._stored.run, branch.run if branch else None)
-        ledgers = [run.ledger for run in runs if run is not None]
+        ledgers = [] if self._stored.run is None else [self._stored.run.ledger]
+        ledgers += branch.reusable_ledgers if branch else ()
         path = self._job.folder / PLANNING
         planning = Ledger.open(path) if path.exists() else None
         if planning is None:
