@@ -303,7 +303,7 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
         ).printed
         assert shown in " ".join(printed.split())
         if len(quotes) == 1:
-            assert "2 of 2 findings had no quotation that is in the response" in ended.printed
+            assert "2 of 2 findings had no quotation that counts" in ended.printed
             assert (
                 "if your judge paraphrases, write `safety: {evidence: preferred}`" in ended.printed
             )

@@ -144,7 +144,7 @@ def test_a_run_says_that_most_findings_have_no_quotation(
     folder = tmp_path / "run"
     with run_server(misquote_all if is_mostly else misquoting_judge) as server:
         run_session(folder, tasks, judge_config(server))
-    warning = "20 of 20 findings had no quotation that is in the response"
+    warning = "20 of 20 findings had no quotation that counts"
     assert (warning in run_command("show", folder).err) == is_mostly
     with closing(Run.open(folder)) as run, closing(RunIndex(run, is_temporary=True)) as index:
         index.update()
