@@ -158,6 +158,8 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
 
     Notes of evaluators are printed as `open_scoring_jury` does.
     """
+    if options.branch is not None and options.branch.resolve() == options.run.resolve():
+        raise InputError("--branch: is the run of --out; write what changed to another --out")
     with open_scoring_jury(options, printed) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run

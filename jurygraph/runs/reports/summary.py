@@ -123,8 +123,8 @@ class FindingCounts(NamedTuple):
         if 5 * self.unsupported <= self.quotable:
             return None
         return (
-            f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response, too "
-            "short, or says nothing, as the reasons of the verdicts tell; if your judge paraphrases, write "
+            f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response, "
+            "too short, or says nothing, as the reasons of the verdicts tell; if your judge paraphrases, write "
             "`safety: {evidence: preferred}`"
         )
 
