@@ -46,16 +46,12 @@ def _messages_of(conversation: Mapping[str, Any]) -> Any:
     """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
-    if not system or not isinstance(system, str | list | tuple):
+    if not (system and isinstance(system, str | list) and isinstance(messages, list | tuple)):
         return messages
-    if not isinstance(messages, list | tuple) or _has_system_message(messages):
+    first = messages[0] if messages else None
+    if isinstance(first, Mapping) and first.get("role") in ("system", "developer"):
         return messages
     return [{"role": "system", "content": system}, *messages]
-
-
-def _has_system_message(messages: Sequence[Any]) -> bool:
-    first = messages[0] if messages else {}
-    return isinstance(first, Mapping) and first.get("role") in ("system", "developer")
 
 
 def _read_message(item: Any, index: int) -> list[Any]:
@@ -100,10 +96,9 @@ def _from_model(item: BaseModel) -> Any:
         return item.model_dump()
     # Its converter parses the arguments of all calls, and raises for those of a call that is no JSON.
     (fields,) = module.convert_to_openai_messages([item])
-    calls = list(fields.get("tool_calls", ()))
-    for call in getattr(item, "invalid_tool_calls", ()):
-        calls.append({field: call[field] or "" for field in ("id", "name", "args")})
-    return {**item.additional_kwargs, **fields, "tool_calls": calls, "function_call": None}
+    invalid_calls = getattr(item, "invalid_tool_calls", None)
+    calls = {"tool_calls": fields.get("tool_calls"), "invalid_tool_calls": invalid_calls}
+    return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
 def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -119,10 +114,6 @@ def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
     if "role" in fields or kind not in _LANGCHAIN_TYPES:
         return fields
-    invalid_calls = fields.get("invalid_tool_calls")
-    if isinstance(invalid_calls, list) and invalid_calls:
-        calls = [*(fields.get("tool_calls") or ()), *invalid_calls]
-        fields = {**fields, "tool_calls": calls}
     extra_fields = fields.get("additional_kwargs")
     if isinstance(extra_fields, Mapping):
         fields = {**extra_fields, **fields}
@@ -145,6 +136,9 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         calls = [*calls, {"function": fields["function_call"]}]
     if not isinstance(calls, list | tuple):
         raise ValueError(f"`[{index}].tool_calls` is {describe_value(calls)}; write a list")
+    invalid_calls = fields.get("invalid_tool_calls")
+    if isinstance(invalid_calls, list):  # LangChain's, whose arguments are no JSON, or None
+        calls = [*calls, *map(_fill_call, invalid_calls)]
     for number, call in enumerate(calls):
         if isinstance(call, BaseModel):
             call = call.model_dump()
@@ -166,6 +160,12 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         yield {"id": call.get("id") or "", "function": {**named, "arguments": arguments}}
 
 
+def _fill_call(call: Any) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    return {name: call.get(name) or "" for name in ("id", "name", "args")}
+
+
 def _read_parts(
     parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[Fields]
 ) -> tuple[Any, ...] | None:
@@ -182,6 +182,8 @@ def _read_parts(
             if isinstance(words, str):
                 reasoning.append(words)
         elif kind == "tool_use":
+            if part.get("id") in [call.get("id") for call in calls if isinstance(call, dict)]:
+                continue  # LangChain stores it among `tool_calls`, too
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}
             calls.append({"id": part.get("id") or "", "function": function})
