@@ -105,6 +105,26 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
 
 
 @pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        ((), True),
+        (("--response-from", "first-reply"), False),
+        (("--prompt-column", "messages", "--response-column", "answer"), False),
+    ],
+)
+def test_calls_before_the_last_question_of_a_chat_are_told_where_they_could_be_judged(
+    options: tuple[str, ...], is_told: bool, folder: Path, run: Command
+) -> None:
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look"}}]}
+    asked, answered = {"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "no"}
+    result = {"role": "tool", "tool_call_id": "1", "content": "none"}
+    row = {"messages": [asked, call, result, asked, answered], "answer": "no"}
+    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
+    told = run("score", "chats.jsonl", *options, "--dry-run")
+    assert (told.code, "--response-from first-reply" in told.err) == (0, is_told), told.err
+
+
+@pytest.mark.parametrize(
     ("content", "problem"),
     [
         (
