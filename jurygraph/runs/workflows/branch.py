@@ -126,15 +126,14 @@ class ReusedRun:
             for verdict in trace.verdicts:
                 has_failed = verdict.status == "failed" and bool(verdict.responses)
                 if verdict.about == trace.response_id and (has_failed or is_reusable(verdict)):
-                    is_reused = verdict.key in offered or self._has_calls_of(verdict)
+                    is_reused = verdict.key in offered or self._is_read_again(verdict)
                     self.reused += is_reused
                     self.requested += not is_reused
 
-    def _has_calls_of(self, verdict: RecordedVerdict) -> bool:
+    def _is_read_again(self, verdict: RecordedVerdict) -> bool:
         """Return whether something was looked up for a verdict, and all replies that led to it are of the old run."""
         ledger = self.run.ledger
-        calls = [ledger.find("call", use.id) for use in verdict.calls]
-        return bool(verdict.lookups) and None not in calls
+        return bool(verdict.lookups) and all(ledger.find("call", use.id) for use in verdict.calls)
 
 
 class InputDigests(NamedTuple):
