@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from jurygraph.decision.combiners import Combiners
-    from jurygraph.decision.table import VerdictTable
     from jurygraph.explanation import Explanation
     from jurygraph.sources.user_modules import FolderModules
 
@@ -464,16 +463,9 @@ class Run(Displayed):
         from jurygraph.decision.turns import is_about_response, question_values
 
         survey = self.survey_without_texts_of(trace.task_id)
-        questions = {
-            question.id: question for question in survey.questions if is_about_response(question)
-        }
-        verdicts = [verdict for verdict in trace.verdicts if verdict.question in questions]
-
-        def read_table() -> "VerdictTable":
-            return build_table(list(questions.values()), [trace.response_id], verdicts)
-
-        decision = self.decision_of(trace.task_id)
-        values = question_values(decision, questions.values(), read_table)
+        questions = list(filter(is_about_response, survey.questions))
+        read_table = partial(build_table, questions, [trace.response_id], trace.verdicts)
+        values = question_values(self.decision_of(trace.task_id), questions, read_table)
         scores = mean_scores(trace.response_id, self.verdicts_about(trace))
         scores |= {question: float(value) for question, (value,) in values.items()}
         return {question: score for question, score in scores.items() if not isnan(score)}
