@@ -126,8 +126,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.views.trace import view_texts, view_trace
 
     view = view_trace(run.explain(response))
-    made = read_lookups(run, view.trace, view.trace.verdicts)
-    lookups = {record.lookup.id: record for record in made}
+    lookups = read_lookups(run, view.trace, view.trace.verdicts)
     words = text_lines(view, view_texts(run, view.trace), texts)
     print_result_lines(trace_lines(view, words, lookups))
 
