@@ -103,14 +103,11 @@ def _from_model(item: BaseModel) -> Any:
 
 def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a stored message of LangChain's with its role: flat, with `data`, or a constructor; others unchanged."""
-    kind = str(item.get("type"))
-    fields = item
-    if kind == "constructor" and isinstance(item.get("kwargs"), Mapping):
-        path = item.get("id")
-        kind = str(path[-1]) if isinstance(path, list) and path else kind
-        fields = item["kwargs"]
-    elif isinstance(item.get("data"), Mapping):
-        fields = item["data"]
+    fields = item.get("data", item.get("kwargs"))
+    if not isinstance(fields, Mapping):
+        fields = item
+    path = item.get("id") if item.get("type") == "constructor" else None
+    kind = str(path[-1] if isinstance(path, list) and path else item.get("type"))
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
     if "role" in fields or kind not in _LANGCHAIN_TYPES:
         return fields
