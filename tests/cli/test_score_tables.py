@@ -182,7 +182,7 @@ def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judg
     whole = run("score", "chats.jsonl", "--response-from", "first-reply", "--out", "whole")
     assert (whole.code, remedy in whole.err) == (0, False)
     for start, problem in (
-        ("first", "--response-from: is 'first'; write the index of a message, or first-reply\n"),
+        ("first", "'--response-from': is 'first'; write the index of a message, or first-reply\n"),
         (
             "2",
             "message 2 answers '1', a call of message 1, before the response; begin the response",
