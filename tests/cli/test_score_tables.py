@@ -104,24 +104,14 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
 
 
-@pytest.mark.parametrize(
-    ("options", "is_told"),
-    [
-        ((), True),
-        (("--response-from", "first-reply"), False),
-        (("--prompt-column", "messages", "--response-column", "answer"), False),
-    ],
-)
-def test_calls_before_the_last_question_of_a_chat_are_told_where_they_could_be_judged(
-    options: tuple[str, ...], is_told: bool, folder: Path, run: Command
-) -> None:
+def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Command) -> None:
+    """No response of such a table could begin with them."""
     call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look"}}]}
-    asked, answered = {"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "no"}
-    result = {"role": "tool", "tool_call_id": "1", "content": "none"}
-    row = {"messages": [asked, call, result, asked, answered], "answer": "no"}
-    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
-    told = run("score", "chats.jsonl", *options, "--dry-run")
-    assert (told.code, "--response-from first-reply" in told.err) == (0, is_told), told.err
+    row = {"prompt": [{"role": "user", "content": "Salt!"}, call], "answer": "no"}
+    (folder / "table.jsonl").write_text(json.dumps(row) + "\n")
+    named = ("--prompt-column", "prompt", "--response-column", "answer")
+    told = run("score", "table.jsonl", *named, "--dry-run")
+    assert (told.code, "--response-from" in told.err) == (0, False), told.err
 
 
 @pytest.mark.parametrize(
