@@ -103,9 +103,8 @@ def _from_model(item: BaseModel) -> Any:
 
 def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a stored message of LangChain's with its role: flat, with `data`, or a constructor; others unchanged."""
-    fields = item.get("data", item.get("kwargs"))
-    if not isinstance(fields, Mapping):
-        fields = item
+    inner = item.get("data", item.get("kwargs"))
+    fields = inner if isinstance(inner, Mapping) else item
     path = item.get("id") if item.get("type") == "constructor" else None
     kind = str(path[-1] if isinstance(path, list) and path else item.get("type"))
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
@@ -168,6 +167,8 @@ def _read_parts(
 ) -> tuple[Any, ...] | None:
     """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
     content = []
+    # LangChain stores a call of Anthropic's among `tool_calls`, too.
+    listed_ids = [call.get("id") for call in calls if isinstance(call, dict)]
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, str):
@@ -179,8 +180,8 @@ def _read_parts(
             if isinstance(words, str):
                 reasoning.append(words)
         elif kind == "tool_use":
-            if part.get("id") in [call.get("id") for call in calls if isinstance(call, dict)]:
-                continue  # LangChain stores it among `tool_calls`, too
+            if part.get("id") in listed_ids:
+                continue
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}
             calls.append({"id": part.get("id") or "", "function": function})
