@@ -143,12 +143,8 @@ def compressed_share(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_NGRAM_SIZES = (
-    1,
-    2,
-    3,
-    4,
-)  # the n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3
+_NGRAM_SIZES = (1, 2, 3, 4)
+"""The n of the n-grams of BLEU; `distinct_ngram_shares` counts those up to 3."""
 
 _REPEATED_GRAM_LENGTH = 2
 

@@ -49,7 +49,7 @@ _ARGUMENTS = {
 }
 
 
-_PLAIN_TYPES: Mapping[Any, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
+_PLAIN_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 
 
 class AdaptedSettings(FrozenModel):
@@ -165,7 +165,7 @@ class FunctionEvaluator(AdaptedEvaluator):
         fields: dict[str, Any] = {}
         for name in params.keys() & signature.parameters.keys():
             annotation = signature.parameters[name].annotation
-            plain_type = _PLAIN_TYPES.get(getattr(annotation, "__name__", annotation))
+            plain_type = _PLAIN_TYPES.get(str(getattr(annotation, "__name__", annotation)))
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
         model = create_model("Params", __base__=ParamsModel, **fields)

@@ -174,13 +174,22 @@ ContextColumn = Annotated[
 WorkspaceColumn = Annotated[
     str | None, _column("workspace", "Folders or archives with the files of a table's responses.")
 ]
+
+
+def _read_start(text: str) -> int | str:
+    if text != "first-reply" and not text.isdecimal():
+        raise typer.BadParameter(f"is {quote(text)}; write the index of a message, or first-reply")
+    return int(text) if text.isdecimal() else text
+
+
 ResponseFrom = Annotated[
-    str | None,
+    Any,
     option(
         "N",
         "Index of the message with which the response begins; `first-reply` is the first of an assistant.",
         _COLUMN_OPTIONS["response_from"],
         show_default="after the last user's",
+        parser=_read_start,
     ),
 ]
 
@@ -190,19 +199,12 @@ SettingsOption = Annotated[
 ]
 
 
-def choose_columns(tasks: str, /, **names: str | list[str] | None) -> "TableColumns | None":
+def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "TableColumns | None":
     """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
     from jurygraph.sources import TableColumns
     from jurygraph.sources.task_tables import columns_of_chats
 
-    named: dict[str, object]
     named = {role: name for role, name in names.items() if name not in (None, [], "")}
-    start = str(named.get("response_from", "first-reply"))
-    if start.isdecimal():
-        named["response_from"] = int(start)
-    elif start != "first-reply":
-        problem = f"--response-from: is {quote(start)}"
-        raise InputError(f"{problem}; write the index of a message, or first-reply")
     has_texts = bool(named.keys() & {"prompt", "response", "messages"})
     if named.keys() == {"response_from"} or (
         named and not has_texts and columns_of_chats(tasks) is not None

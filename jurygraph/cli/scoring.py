@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import Forecast
-    from jurygraph.runs.workflows.planning import PlannedTasks, PlanNote
+    from jurygraph.runs.workflows.planning import PlannedTasks, PlanNotes
     from jurygraph.runs.workflows.stored_work import StoredWork
     from jurygraph.runs.workflows.task_file_job import TaskFileJob
     from jurygraph.runs.workflows.totals import RunTotals
@@ -258,8 +258,7 @@ def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast
     threads = opened.job.jury.context.threads
     with progress("estimating", opened.stored.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
-    _print_without_tables(forecaster.without_tables)
-    print_plan_notes(forecaster.plan_notes)
+    _print_plan_notes(forecaster.plan_notes)
     return expected
 
 
@@ -323,22 +322,17 @@ def _print_planned(planned: "PlannedTasks") -> None:
     if planned.unanswered_annotations:
         missing = f"{planned.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-    _print_without_tables(planned.without_tables)
-    print_plan_notes(planned.notes)
+    _print_plan_notes(planned.notes)
 
 
-def _print_without_tables(number: int) -> None:
-    if number:
-        print_message(
-            f"tasks without `facts.tables`: {number}; the tool look_up finds nothing there"
-        )
-
-
-def print_plan_notes(notes: "Sequence[PlanNote]") -> None:
+def _print_plan_notes(plans: "PlanNotes") -> None:
     """Print the note of the plan with the smallest checked share, for all plans that have one."""
-    if notes:
-        _, task, note = min(notes)
-        more = f" and {len(notes) - 1} more" if len(notes) > 1 else ""
+    if plans.without_tables:
+        without_tables = f"tasks without `facts.tables`: {plans.without_tables}"
+        print_message(f"{without_tables}; the tool look_up finds nothing there")
+    if plans.notes:
+        _, task, note = min(plans.notes)
+        more = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
         print_message(f"task {quote(task)}{more}: {note}")
 
 

@@ -541,7 +541,7 @@ def reward_limits(decision: Decision) -> tuple[float, float]:
         weights = [use.signed_weight for use in spec.inputs.values()]
         gains = [weight for weight in weights if weight > 0.0]
         # at worst the smallest gain alone applies, by which a rubric divides
-        penalties = math.fsum(weight for weight in weights if weight < 0.0)
+        penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
         least = penalties / min(gains) if gains else 0.0
         spans[spec.name] = np.array([least]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}

@@ -147,9 +147,8 @@ def _add_report(
     loop = asyncio.get_running_loop()
 
     def report(answer: Any) -> None:
-        loop.call_soon_threadsafe(
-            note_answer, partial(read_answer, answer)
-        )  # user code may be in a thread
+        # user code may be in a thread
+        loop.call_soon_threadsafe(note_answer, partial(read_answer, answer))
 
     return replace(judgement_input, report=report)
 

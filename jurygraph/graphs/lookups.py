@@ -136,12 +136,12 @@ class Toolbox:
 
         Documents are what the prompt shows, behind its gates.
         """
-        gates: tuple[ResponseGate, ...] = ("addresses-grader",)
-        is_gated = gates[0] in self.context.config.safety.gates
+        gate: ResponseGate = "addresses-grader"
+        is_gated = gate in self.context.config.safety.gates
         if not is_gated or self.tools[call.name].reads_documents:
             return False
         query = query_text(self.task.query)
-        found = stopping_gate(result, gates, query=query, reference=self.task.reference)
+        found = stopping_gate(result, (gate,), query=query, reference=self.task.reference)
         return found is not None
 
     async def _run(self, call: ToolCall, inputs: ToolInput) -> tuple[LookupOutcome, str]:

@@ -8,7 +8,7 @@ judgement. Every verdict, settled or answered, gets the identity of its question
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from jurygraph.schema import (
     Response,
     Survey,
     TaskView,
-    Trace,
     Verdict,
 )
 from jurygraph.schema.conversation import Sees
@@ -111,15 +110,6 @@ class ReusedResults:
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
-
-    def with_calls_of(self, traces: Iterable[Trace]) -> "ReusedResults":
-        """Return these results with the calls, of a model or of a tool, that were made for them."""
-        calls: dict[str, Call] = {}
-        lookups: dict[str, Lookup] = {}
-        for scored in traces:
-            calls |= {call.id: call for call in scored.calls}
-            lookups |= {lookup.id: lookup for lookup in scored.lookups}
-        return replace(self, calls=calls, lookups=lookups)
 
 
 NO_REUSED_RESULTS = ReusedResults({}, {})

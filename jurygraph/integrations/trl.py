@@ -156,9 +156,13 @@ class JuryScorer:
     def _reset(self) -> None:
         self._guard = Lock()
         self._calls: list[_SharedCall] = []
-        self._has_warned = False
-        self._has_warned_of_failure = False
-        self._has_warned_of_ids = False
+        self._warnings: set[str] = set()
+        """The warnings that were logged: each is logged once."""
+
+    def _warn(self, message: str, *arguments: Any) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
+            log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("jury", "_columns", "_failed", "_group_size", "_others")
@@ -254,12 +258,9 @@ class JuryScorer:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
         pairs = zip(pairwise(prompts), pairwise(tasks), strict=True)
         for (prompt, following), (task, next_task) in pairs:
-            if prompt == following and task.id != next_task.id and not self._has_warned_of_ids:
-                self._has_warned_of_ids = True
+            if prompt == following and task.id != next_task.id:
                 ids = f"the ids {task.id!r} and {next_task.id!r}"
-                log.warning(
-                    "samples of one prompt have %s, so that each is a group of its own", ids
-                )
+                self._warn("samples of one prompt have %s, so that each is a group of its own", ids)
 
     def _choose_rule(self, trainer: TrainerSettings) -> FailedRewardRule:
         """Return what a failed reward becomes. Raises `InputError` where the trainer would count None as a 0."""
@@ -303,10 +304,9 @@ class JuryScorer:
         if self._group_size is not None:
             problem = f"a call has {len(members)} samples of a prompt, which is no multiple of it"
             raise InputError(f"group_size: is {self._group_size}, and {problem}")
-        if compares and len(members) == 1 and not self._has_warned:
-            self._has_warned = True
+        if compares and len(members) == 1:
             hint = "set `group_size`, so that an incomplete group is refused"
-            log.warning("a prompt has one sample here, and the config compares several; %s", hint)
+            self._warn("a prompt has one sample here, and the config compares several; %s", hint)
         return [members]
 
     @property
@@ -339,9 +339,8 @@ class JuryScorer:
     def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
         """Log the first failed rewards: what the trainer logs of later ones does not say why."""
         failed = [trace.response_id for trace in group if trace.reward.value is None]
-        if failed and not self._has_warned_of_failure:
-            self._has_warned_of_failure = True
-            log.warning(
+        if failed:
+            self._warn(
                 "%d of the %d rewards of a group failed (%s)%s (said once; jury/failed has the share of all)",
                 *(len(failed), len(group), failed[0], why),
             )

@@ -503,17 +503,14 @@ class FirstReplies:
 
     def describe_problem(self, model: str) -> str:
         """Return a sentence on the replies of a model that has a problem, up to the command that comes next."""
-        lead = f"no reply of {model} could be used"
-        following = "then"
-        if self._usable_stored:
-            unusable = len(self._reasons)
-            total = unusable + self._usable_stored
-            lead = f"{unusable} of {total} replies of {model} could not be used"
-            following = "to ask for these again"
         if self.are_rejected:
-            lead = f"every request to {model} was rejected"
-            following = "then"
-        return f"{lead}: {self.problem}; {following}"
+            return f"every request to {model} was rejected: {self.problem}; then"
+        if not self._usable_stored:
+            return f"no reply of {model} could be used: {self.problem}; then"
+        unusable = len(self._reasons)
+        total = unusable + self._usable_stored
+        lead = f"{unusable} of {total} replies of {model} could not be used"
+        return f"{lead}: {self.problem}; to ask for these again"
 
     @property
     def are_rejected(self) -> bool:

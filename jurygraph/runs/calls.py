@@ -85,7 +85,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated = len(before) if before and messages[: len(before)] == before else 0
-            made = tuple(item for item in lookups if item.lookup.call == use.id)
+            made = tuple(item for item in lookups.values() if item.lookup.call == use.id)
             calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, made)
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
@@ -98,8 +98,8 @@ def _last_record(run: Run, trace: Trace) -> int | None:
 
 def read_lookups(
     run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]
-) -> list[RecordedLookup]:
-    """Return the calls of tools behind verdicts and the material, each once, with the first number that it has.
+) -> dict[str, RecordedLookup]:
+    """Return the calls of tools behind verdicts and the material by their ids, each with the first number that it has.
 
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
@@ -110,11 +110,11 @@ def read_lookups(
         for number, name in enumerate(user.lookups, start=1):
             numbers.setdefault(name, number)
     by_id = {lookup.id: lookup for lookup in trace.lookups}
-    return [
-        RecordedLookup(number, by_id[name], *_find_texts(run.source, "lookup", name, last))
+    return {
+        name: RecordedLookup(number, by_id[name], *_find_texts(run.source, "lookup", name, last))
         for name, number in numbers.items()
         if name in by_id
-    ]
+    }
 
 
 def _named_uses(

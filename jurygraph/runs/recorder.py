@@ -20,7 +20,7 @@ from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
 from jurygraph.runs.store.ledger import Committed, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
-from jurygraph.schema import Config, Material, RecordedVerdict, Trace
+from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
 from jurygraph.schema.verdict import VerdictKey
 from jurygraph.sources.files import close_on_error
 
@@ -131,11 +131,15 @@ def reusable_results(
     """Return the results of traces that are kept and not requested again, with the calls behind them."""
     verdicts: dict[VerdictKey, RecordedVerdict] = {}
     material: dict[tuple[str, str], Material] = {}
+    calls: dict[str, Call] = {}
+    lookups: dict[str, Lookup] = {}
     for trace in traces:
+        calls |= {call.id: call for call in trace.calls}
+        lookups |= {lookup.id: lookup for lookup in trace.lookups}
         for verdict in trace.verdicts:
             if is_reusable(verdict) and keeps_verdict(verdict):
                 verdicts[verdict.key] = verdict
         for item in trace.material:
             if item.status == "ok" and keeps_material(item):
                 material[item.name, item.response] = item
-    return ReusedResults(verdicts, material).with_calls_of(traces)
+    return ReusedResults(verdicts, material, calls, lookups)

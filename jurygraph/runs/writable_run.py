@@ -5,7 +5,7 @@ rubrics are stored together with the plans: all of them or none. Until these are
 separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -50,26 +50,20 @@ class CallStore:
         """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
-        ledgers = [
-            ledger
-            for ledger, keys in zip(self._ledgers, self._keys, strict=True)
-            if hash(key) in keys
-        ]
-        for content, texts in self._stored(ledgers, "call", key):
+        for ledger, keys in zip(self._ledgers, self._keys, strict=True):
+            if hash(key) not in keys:
+                continue
+            content, texts = self._read(ledger, "call", key)
             if 1 in texts:
                 reply = Reply.model_validate_json(texts[1])
                 return AnsweredCall(reply, Call.model_validate(content["call"]))
         return None
 
-    def _stored(
-        self, ledgers: Iterable[Ledger], kind: str, key: str
-    ) -> Iterator[tuple[Body, dict[int, bytes]]]:
-        """Yield the content and the texts of the record of each ledger that has it."""
-        for ledger in ledgers:
-            last = self.last_record if ledger is self._ledgers[0] else None
-            record = ledger.find(kind, key, last)
-            if record is not None:
-                yield record.content, ledger.texts_of(record)
+    def _read(self, ledger: Ledger, kind: str, key: str) -> tuple[Body, dict[int, bytes]]:
+        """Return the content and the texts of a record of a ledger, nothing if it has none."""
+        last = self.last_record if ledger is self._ledgers[0] else None
+        record = ledger.find(kind, key, last)
+        return ({}, {}) if record is None else (record.content, ledger.texts_of(record))
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
@@ -85,11 +79,13 @@ class CallStore:
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
+            content, texts = self._read(ledger, "lookup", key)
+            if len(texts) != _LOOKUP_TEXTS:
+                continue
+            lookup = Lookup.model_validate(content["lookup"])
             is_other = self._writer is not None and ledger is not self._ledgers[0]
-            for content, texts in self._stored([ledger], "lookup", key):
-                lookup = Lookup.model_validate(content["lookup"])
-                if len(texts) == _LOOKUP_TEXTS and not (is_other and lookup.is_rerun):
-                    return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
+            if not (is_other and lookup.is_rerun):
+                return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 
     async def store_lookup(self, stored: StoredLookup) -> None:

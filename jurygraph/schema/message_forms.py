@@ -46,16 +46,12 @@ def _messages_of(conversation: Mapping[str, Any]) -> Any:
     """Return the messages, after the `system` that Anthropic's form has outside them, unless they begin with one."""
     messages = conversation["messages"]
     system = conversation.get("system")
-    if not system or not isinstance(system, str | list | tuple):
+    if not (system and isinstance(system, str | list) and isinstance(messages, list | tuple)):
         return messages
-    if not isinstance(messages, list | tuple) or _has_system_message(messages):
+    first = messages[0] if messages else None
+    if isinstance(first, Mapping) and first.get("role") in ("system", "developer"):
         return messages
     return [{"role": "system", "content": system}, *messages]
-
-
-def _has_system_message(messages: Sequence[Any]) -> bool:
-    first = messages[0] if messages else {}
-    return isinstance(first, Mapping) and first.get("role") in ("system", "developer")
 
 
 def _read_message(item: Any, index: int) -> list[Any]:
@@ -100,29 +96,20 @@ def _from_model(item: BaseModel) -> Any:
         return item.model_dump()
     # Its converter parses the arguments of all calls, and raises for those of a call that is no JSON.
     (fields,) = module.convert_to_openai_messages([item])
-    calls = list(fields.get("tool_calls", ()))
-    for call in getattr(item, "invalid_tool_calls", ()):
-        calls.append({field: call[field] or "" for field in ("id", "name", "args")})
-    return {**item.additional_kwargs, **fields, "tool_calls": calls, "function_call": None}
+    invalid_calls = getattr(item, "invalid_tool_calls", None)
+    calls = {"tool_calls": fields.get("tool_calls"), "invalid_tool_calls": invalid_calls}
+    return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
 def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a stored message of LangChain's with its role: flat, with `data`, or a constructor; others unchanged."""
-    kind = str(item.get("type"))
-    fields = item
-    if kind == "constructor" and isinstance(item.get("kwargs"), Mapping):
-        path = item.get("id")
-        kind = str(path[-1]) if isinstance(path, list) and path else kind
-        fields = item["kwargs"]
-    elif isinstance(item.get("data"), Mapping):
-        fields = item["data"]
+    inner = item.get("data", item.get("kwargs"))
+    fields = inner if isinstance(inner, Mapping) else item
+    path = item.get("id") if item.get("type") == "constructor" else None
+    kind = str(path[-1] if isinstance(path, list) and path else item.get("type"))
     kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
     if "role" in fields or kind not in _LANGCHAIN_TYPES:
         return fields
-    invalid_calls = fields.get("invalid_tool_calls")
-    if isinstance(invalid_calls, list) and invalid_calls:
-        calls = [*(fields.get("tool_calls") or ()), *invalid_calls]
-        fields = {**fields, "tool_calls": calls}
     extra_fields = fields.get("additional_kwargs")
     if isinstance(extra_fields, Mapping):
         fields = {**extra_fields, **fields}
@@ -145,6 +132,9 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         calls = [*calls, {"function": fields["function_call"]}]
     if not isinstance(calls, list | tuple):
         raise ValueError(f"`[{index}].tool_calls` is {describe_value(calls)}; write a list")
+    invalid_calls = fields.get("invalid_tool_calls")
+    if isinstance(invalid_calls, list):  # LangChain's, whose arguments are no JSON, or None
+        calls = [*calls, *map(_fill_call, invalid_calls)]
     for number, call in enumerate(calls):
         if isinstance(call, BaseModel):
             call = call.model_dump()
@@ -166,11 +156,19 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
         yield {"id": call.get("id") or "", "function": {**named, "arguments": arguments}}
 
 
+def _fill_call(call: Any) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    return {name: call.get(name) or "" for name in ("id", "name", "args")}
+
+
 def _read_parts(
     parts: Sequence[Any], reasoning: list[str], calls: list[Any], results: list[Fields]
 ) -> tuple[Any, ...] | None:
     """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
     content = []
+    # LangChain stores a call of Anthropic's among `tool_calls`, too.
+    listed_ids = [call.get("id") for call in calls if isinstance(call, dict)]
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, str):
@@ -182,6 +180,8 @@ def _read_parts(
             if isinstance(words, str):
                 reasoning.append(words)
         elif kind == "tool_use":
+            if part.get("id") in listed_ids:
+                continue
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}
             calls.append({"id": part.get("id") or "", "function": function})

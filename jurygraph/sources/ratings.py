@@ -378,18 +378,16 @@ def _missing_column(
     location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
     """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    error = missing_column_error(location, columns, present, option)
     if columns[-1] in ("label", "annotator") and option is not None:
-        hint = (
-            "; or if each person has a column, make a label of each cell by `jurygraph import wide`"
-        )
-        error = missing_column_error(location, columns, present, option)
-        return InputError(f"{error}{hint}")
+        hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
+        return InputError(f"{error}; or {hint}")
     raters = [part.strip() for part in columns[0].split(",")]
     if len(raters) > 1 and set(raters) <= set(present):
         problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"
         command = f"jurygraph import wide … --rater-columns {','.join(raters)}"
         return InputError(f"{problem}; name one, or make a label of each by `{command}`")
-    return missing_column_error(location, columns, present, option)
+    return error
 
 
 def _to_model(

@@ -372,8 +372,7 @@ class TableColumns(FrozenModel):
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
     (`first-reply`). A row need not have the `tools` of its task, nor a `system` message outside the others, as
-    Anthropic's form has it. `workspace` is the column of the folders or archives
-    with a response's files.
+    Anthropic's form has it. `workspace` is the column of the folders or archives with a response's files.
     """
 
     prompt: Id | None = None

@@ -164,7 +164,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
-    `columns` are those of a table, whose digest is that of the tasks; `unjudged_calls` is the number of its tasks with
+    `columns` are those of a table, whose digest is that of the tasks; `unjudged_calls` is the number of its chats with
     calls of tools before the last message of a user, where by default no response begins. `graphs` is the number of
     tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
     out.
@@ -254,7 +254,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 earlier = self._response_lines[response.id]
                 yield _repeated_id("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
-        if self.columns is not None and self.columns.response_from is None:
+        columns = self.columns
+        if columns is not None and columns.messages and columns.response_from is None:
             self.unjudged_calls += has_calls(task.query)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")

@@ -125,6 +125,9 @@ def _safe_steps(path: str) -> PathSteps | None:
 class Workspace(Displayed, ABC):
     """The files of one response. It holds nothing open: each call opens what it needs."""
 
+    repeats_paths = False
+    """Whether several entries may have one path, of which the last counts."""
+
     def __init__(self, root: Path, steps: PathSteps) -> None:
         self.root = root
         self.steps = steps
@@ -146,7 +149,9 @@ class Workspace(Displayed, ABC):
         content = None
         for entry in Scan(self.entries(steps[:-1])):
             if entry.path == "/".join(steps):
-                content = entry.read()  # of an archive's members with one name the last counts
+                content = entry.read()
+                if not self.repeats_paths:
+                    break
         if content is None:
             raise ToolError(_NO_FILE)
         return content
@@ -184,6 +189,8 @@ def _entry_in(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
 
 class ArchiveWorkspace(Workspace):
     """A workspace that is an archive. Of members with one name the last counts, as it would when unpacked."""
+
+    repeats_paths = True
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
         is_there = not folder

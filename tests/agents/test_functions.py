@@ -207,6 +207,13 @@ def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str
         adapt(within, "within").set_params(params)
 
 
+def test_a_param_may_have_an_annotation_of_any_kind() -> None:
+    def near(task: TaskView, response: Response, *, limits: [1, 2], weight: float) -> float:  # type: ignore[valid-type]
+        return 1.0
+
+    adapt(near, "near").set_params({"limits": "x", "weight": 1})
+
+
 # Arguments of functions
 
 

@@ -104,6 +104,16 @@ def test_options_of_a_file_of_chats_leave_it_its_ids_and_its_tools(
     assert run("score", "chats.jsonl", *options, "--out", "run").err.startswith("run is complete; ")
 
 
+def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Command) -> None:
+    """No response of such a table could begin with them."""
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look"}}]}
+    row = {"prompt": [{"role": "user", "content": "Salt!"}, call], "answer": "no"}
+    (folder / "table.jsonl").write_text(json.dumps(row) + "\n")
+    named = ("--prompt-column", "prompt", "--response-column", "answer")
+    told = run("score", "table.jsonl", *named, "--dry-run")
+    assert (told.code, "--response-from" in told.err) == (0, False), told.err
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -162,7 +172,7 @@ def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judg
     whole = run("score", "chats.jsonl", "--response-from", "first-reply", "--out", "whole")
     assert (whole.code, remedy in whole.err) == (0, False)
     for start, problem in (
-        ("first", "--response-from: is 'first'; write the index of a message, or first-reply\n"),
+        ("first", "'--response-from': is 'first'; write the index of a message, or first-reply\n"),
         (
             "2",
             "message 2 answers '1', a call of message 1, before the response; begin the response",

@@ -179,6 +179,18 @@ def test_stored_messages_of_langchain_are_read_with_data_or_flat() -> None:
         assert (again.text, again.messages) == (read.text, read.messages)
 
 
+def test_a_stored_call_that_langchain_has_twice_or_without_arguments_is_read_once() -> None:
+    call = {"id": "1", "name": "get_weather", "args": {"unit": "C", "city": "SF"}}
+    invalid = {"id": "2", "name": "f", "args": None, "error": None}
+    use = {"type": "tool_use", "id": "1", "name": "get_weather", "input": call["args"]}
+    message = AIMessage(
+        [{"type": "text", "text": "I look."}, use], tool_calls=[call], invalid_tool_calls=[invalid]
+    )
+    for form in ([message], json.loads(json.dumps(messages_to_dict([message])))):
+        (read,) = respond(form).messages or ()
+        assert [made.id for made in read.tool_calls] == ["1", "2"]
+
+
 def test_the_system_beside_anthropics_messages_is_the_first_of_them() -> None:
     messages = [{"role": "user", "content": "Weather?"}]
     parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]

@@ -78,20 +78,15 @@ def table_files(view: TaskView) -> Mapping[str, str]:
     """
     if view.facts is None:
         return {}
-    meant = get_close_matches(
-        "tables", view.facts, n=1, cutoff=0.8
-    )  # other facts may be called anything
-    if meant and meant[0] != "tables":
-        problem = f"facts.{meant[0]}: is not a known field here; did you mean tables?"
-        raise PlanError(f"task {view.id!r}: {problem}")
+    # Other facts may be called anything.
+    for name in get_close_matches("tables", view.facts, n=1, cutoff=0.8):
+        if name != "tables":
+            problem = f"facts.{name}: is not a known field here; did you mean tables?"
+            raise PlanError(f"task {view.id!r}: {problem}")
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
-    return {file_field(name): sha256 for name, sha256 in facts.marks.get("files", {}).items()}
-
-
-def file_field(table: str) -> str:
-    """Return the field of a task that names the file of a table."""
-    return f"facts.tables.{table}.file"
+    files = facts.marks.get("files", {})
+    return {f"facts.tables.{name}.file": sha256 for name, sha256 in files.items()}
 
 
 _FACTS_CACHE: dict[str, Facts] = {}

@@ -167,7 +167,7 @@ def consensus(
     if artifact is not None:
         sources = ratings if gold is None else [*ratings, gold]
         refuse_unwritable(str(artifact), *map(str, sources))
-    if classes is not None and "," not in classes and not ratings[-1].exists():
+    if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
         names = ",".join([classes, *map(str, ratings[1:])])
         raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
@@ -436,12 +436,10 @@ def assign(
 
 def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
     """Print who has no label in a consensus that names its annotators, perhaps by a slip."""
-    for name in names if raters else ():
-        if name not in raters:
-            guess = did_you_mean(name, raters)
-            print_message(
-                f"{quote(name)} has rated nothing in {consensus}" + (f"; {guess}" if guess else "")
-            )
+    new_names = [name for name in names if raters and name not in raters]
+    for name in new_names:
+        hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
+        print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
 
 
 def _read_items(path: Path, column: str | None) -> list[SheetItem]:

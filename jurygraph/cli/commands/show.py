@@ -128,7 +128,7 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     view = view_trace(run.explain(response))
     lookups = read_lookups(run, view.trace, view.trace.verdicts)
     words = text_lines(view, view_texts(run, view.trace), texts)
-    print_result_lines(trace_lines(view, words, lookups))
+    print_result_lines(trace_lines(view, words, lookups.values()))
 
 
 def print_if_unfinished(run: Run) -> None:

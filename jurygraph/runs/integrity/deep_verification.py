@@ -138,14 +138,14 @@ def _jury_of(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
 class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply.
 
-    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now, and
-    `forged` has what is wrong with those that were not recorded so.
+    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now, as
+    they were and are, and `forged` has what is wrong with those that were not recorded so.
     """
 
     runs_tools = False
 
     def __init__(self, identity: ModelIdentity) -> None:
-        self.changed: dict[str, StoredLookup] = {}
+        self.changed: dict[str, tuple[StoredLookup, StoredLookup]] = {}
         self.forged: dict[str, str] = {}
         self.provider = identity.provider
         self.endpoint = identity.endpoint
@@ -167,7 +167,7 @@ class OfflineBackend(Backend):
             return
         now = await planned.make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
-            self.changed[lookup.id] = now
+            self.changed[lookup.id] = stored, now
 
 
 _PLANNED = ("call", "tool", "version", "deterministic")
@@ -395,7 +395,7 @@ class _Verifier:
         """
         changed = ChainMap(*(backend.changed for backend in self._backends))
         forged = ChainMap(*(backend.forged for backend in self._backends))
-        without_loss = lost = ""
+        problems: dict[bool, str] = {}
         affected: set[str] = set()
         for trace in stored:
             for kind, item in _own_items(trace):
@@ -406,15 +406,12 @@ class _Verifier:
                         raise TraceMismatch(f"{label}: {source} was changed: {forged[lookup]}")
                     if lookup in changed:
                         affected.add(trace.response_id)
-                        then = self._calls.find_lookup(lookup)
-                        problem, has_loss = _describe_change(
-                            label, source, item, then, changed[lookup]
-                        )
-                        lost = lost or problem * has_loss
-                        without_loss = without_loss or problem
-        if without_loss:
+                        problem, has_loss = _describe_change(label, source, item, *changed[lookup])
+                        problems.setdefault(has_loss, problem)
+        if problems:
+            problem = problems.get(True) or problems[False]
             share = f"{len(affected)} of {len(stored)} responses of the task"
-            raise TraceMismatch(f"{lost or without_loss}; it is so for {share}")
+            raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
@@ -436,7 +433,7 @@ def _describe_change(
     label: str,
     source: str,
     item: RecordedVerdict | Material,
-    then: StoredLookup | None,
+    then: StoredLookup,
     now: StoredLookup,
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
@@ -446,18 +443,15 @@ def _describe_change(
     text = read_text(now.result)
     quotes = [found.quote for found in item.evidence if found.source == source]
     lost = [quote for quote in quotes if text.find_support(quote) is None]
-    problem = (
-        f"{label}: tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
-    )
-    lines = zip_longest([] if then is None else then.result.split("\n"), now.result.split("\n"))
+    lines = zip_longest(then.result.split("\n"), now.result.split("\n"), fillvalue="")
     old, new = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
     consequence = "the verdict was made with the old one, and quotes nothing of it"
     if quotes:
         consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
     if lost:
         consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
-    difference = f"then {quote(old or '')}, now {quote(new or '')}"
-    return f"{problem}; {consequence}; {difference}", bool(lost)
+    problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
+    return f"{label}: {problem}; {consequence}; then {quote(old)}, now {quote(new)}", bool(lost)
 
 
 def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:

@@ -282,11 +282,11 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
 
 def _first_difference(path: str, old: Any, new: Any) -> tuple[str, Any, Any]:
     """Return where lists of different lengths begin to differ; what follows may only have moved."""
-    if not (isinstance(old, list) and isinstance(new, list)):
-        return path, old, new
-    pairs = enumerate(zip_longest(old, new, fillvalue=_MISSING))
-    index, (item, new_item) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-    return f"{path}[{index}]", item, new_item
+    if isinstance(old, list) and isinstance(new, list):
+        for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):
+            if item != new_item:
+                return f"{path}[{index}]", item, new_item
+    return path, old, new
 
 
 def format_value(value: Any) -> str:

@@ -8,7 +8,7 @@ from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import Estimator, Forecast, without_model_conditions
 from jurygraph.runs.store.folder import PLANNING
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.workflows.planning import PlanNote, notes_of
+from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
@@ -18,7 +18,7 @@ from jurygraph.schema import Plan, Response, Task
 class Forecaster:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
-    `plan_notes` are those of the plans so far, and `without_tables` the tasks without a table for the tool `look_up`.
+    `plan_notes` are those of the plans so far.
     """
 
     def __init__(self, job: TaskFileJob, stored: StoredWork) -> None:
@@ -26,8 +26,7 @@ class Forecaster:
         self._stored = stored
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
-        self.plan_notes: list[PlanNote] = []
-        self.without_tables = 0
+        self.plan_notes = PlanNotes()
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -75,8 +74,7 @@ class Forecaster:
         if plan is None:
             self._forecast.add_group((), responses, jury.evaluators)
             return
-        self.plan_notes += notes_of(plan)
-        self.without_tables += plan.lacks_tables
+        self.plan_notes.add(plan)
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())

@@ -27,23 +27,30 @@ class PlanNote(NamedTuple):
     note: str
 
 
-def notes_of(plan: Plan) -> Iterator[PlanNote]:
-    return (PlanNote(plan.checked_share, plan.task_id, note) for note in plan.notes)
+@dataclass
+class PlanNotes:
+    """The notes of several plans, and the number of tasks without a table for the tool `look_up`."""
+
+    notes: list[PlanNote] = field(default_factory=list)
+    without_tables: int = 0
+
+    def add(self, plan: Plan) -> None:
+        self.notes += [PlanNote(plan.checked_share, plan.task_id, note) for note in plan.notes]
+        self.without_tables += plan.lacks_tables
 
 
 class PlannedTasks:
     """The run with the plans of all tasks that are to be scored; `has_calls` if any of them took calls to a model now.
 
     `notes` are those of the plans. `unanswered_annotations` counts the pairs and criteria that an annotator left
-    unanswered, and `without_tables` the tasks without any table for the tool `look_up`.
+    unanswered.
     """
 
     def __init__(self, run: WritableRun) -> None:
         self.run = run
         self.has_calls = False
-        self.notes: list[PlanNote] = []
+        self.notes = PlanNotes()
         self.unanswered_annotations = 0
-        self.without_tables = 0
         self._kept: dict[str, Plan] = {}
         self._room = _MAX_KEPT_QUESTIONS
 
@@ -52,8 +59,7 @@ class PlannedTasks:
         if self._room >= 0 and not plan.calls:  # which are no part of the stored plan
             self._kept[plan.task_id] = plan
         self.has_calls |= bool(plan.calls)
-        self.notes += notes_of(plan)
-        self.without_tables += plan.lacks_tables
+        self.notes.add(plan)
         if task.rubric is not None and (record := task.rubric.annotation) is not None:
             self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
 

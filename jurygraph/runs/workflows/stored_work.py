@@ -88,7 +88,8 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         if not (context.derivers or any(context.toolsets)):
             return
         for record in run.ledger.records("task"):
-            if run.task(record.key) is not None:
+            content = run.task_content(record.key)
+            if content is not None and (context.derivers or "files" in content):
                 check_unchanged_inputs(run.plan_of(record.key), context)
 
     def _refuse_closed(self, run: Run) -> None:

@@ -212,5 +212,7 @@ def test_classes_with_spaces_and_a_column_for_each_person_are_named_with_the_way
     Path("wide.csv").write_text("item,ann,bo\na,no,yes\n")
     refused = run("consensus", "wide.csv", "yes", "--classes", "no")
     assert refused.err == "error: --classes: is no alone; write --classes no,yes\n"
+    refused = run("consensus", "wides.csv", "--classes", "no")
+    assert refused.err.startswith("error: wides.csv: there is no such file")
     refused = run("consensus", "wide.csv")
     assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
