@@ -302,6 +302,15 @@ def test_a_branch_reuses_read_profiles_and_reads_changed_ones(
     verify_deeply(tmp_path / "new")
 
 
+def test_a_branch_of_a_branch_reuses_the_profiles_that_the_first_run_read(
+    run: Path, tasks: Path, server: Server, tmp_path: Path
+) -> None:
+    score_profiles(tmp_path / "one", tasks, profile_config(server), branch=run)
+    before = server.count
+    score_profiles(tmp_path / "two", tasks, profile_config(server), branch=tmp_path / "one")
+    assert server.count == before
+
+
 class TestForecast:
     def forecast(
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any

@@ -68,10 +68,11 @@ class ReusedRun:
         }
         self._reads_quotations_anew = self.run.config.safety.evidence != jury.config.safety.evidence
         self._changed_models = _changed_models(self.run, jury)
+        self.ledgers: Sequence[Ledger] = [run.ledger for run in runs]
         self.reusable_ledgers: Sequence[Ledger] = [
             run.ledger for run in runs if not (self._asking_model and _changed_models(run, jury))
         ]
-        """Those of the runs whose models' answers can be reused."""
+        """Those of the runs whose models' answers on responses can be reused."""
 
     def _is_requested_again(self, owner: str | None, judge: str | None = None) -> bool:
         """Return whether an evaluator or deriver asks a model that is not the one of the old run."""

@@ -53,7 +53,7 @@ class Forecaster:
         """Yield the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         ledgers = [] if self._stored.run is None else [self._stored.run.ledger]
-        ledgers += branch.reusable_ledgers if branch else ()
+        ledgers += branch.ledgers if branch else ()
         path = self._job.folder / PLANNING
         planning = Ledger.open(path) if path.exists() else None
         if planning is None:

@@ -112,7 +112,7 @@ class JobPlanner:
         if gateway is None:
             return None
         branch = self.job.branch
-        others = [] if branch is None else [branch.run.ledger]
+        others = () if branch is None else branch.ledgers
         return PlanningCalls(run, *others, is_durable=gateway.cache is None)
 
     async def _plan_tasks(
