@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import (
     Call,
@@ -155,12 +154,12 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
     if run.header.branch is None:
         reason = f"not recorded in {run.folder}"
         return reason, reason
-    folder = run.folder_of(run.header.branch)
-    if not (folder / run_folder.LEDGER).is_file():
-        location = f"in the run {folder}, from which {run.folder} was branched"
-        reason = f"{location}, and which is not there"
+    origin = run.open_origin()
+    if origin is None:
+        location = f"in the run {run.folder_of(run.header.branch)}"
+        reason = f"{location}, from which {run.folder} was branched, and which is not there"
         return reason, reason
-    with Run.open(folder) as origin:
+    with origin:
         return _find_texts(origin.source, kind, name)
 
 

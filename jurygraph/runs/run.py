@@ -332,6 +332,20 @@ class Run(Displayed):
     def folder_of(self, origin: Origin) -> Path:
         return Path(os.path.normpath(self.folder.resolve() / origin.folder))
 
+    def open_origin(self) -> "Run | None":
+        """Open the run from which this one was branched; None for no branch, or where that run is not there any more.
+
+        A branch stores only the calls that it made itself: those behind what it reused are in the runs before it.
+        """
+        origin = self.header.branch
+        if origin is None or not (self.folder_of(origin) / run_folder.LEDGER).is_file():
+            return None
+        opened = Run.open(self.folder_of(origin))
+        if opened.id == origin.run:
+            return opened
+        opened.close()
+        return None
+
     @property
     def source(self) -> "Run":
         """Return the run that holds the verdicts: the base, or this run."""

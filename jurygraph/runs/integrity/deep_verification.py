@@ -28,7 +28,6 @@ from jurygraph.models.limits import Limiter
 from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, is_erased
-from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.store.ledger import Record, record_label
 from jurygraph.runs.writable_run import CallStore
@@ -90,15 +89,10 @@ def _open_origins(run: Run) -> Iterator[Run]:
 
     Raises `TraceMismatch` where one has other records than those that were reused, or changed texts of calls.
     """
-    while (origin := run.header.branch) is not None:
-        folder = run.folder_of(origin)
-        if not (folder / LEDGER).is_file():
-            return
-        opened = Run.open(folder)
-        if opened.id != origin.run:
-            opened.close()
-            return
+    while (opened := run.open_origin()) is not None:
         yield opened
+        origin = run.header.branch
+        assert origin is not None, "it was opened"
         link = ""
         for record in opened.ledger.verified_records(1, opened.ledger.count):
             link = record.link.hex() if record.seq == origin.records else link

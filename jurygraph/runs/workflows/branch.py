@@ -10,7 +10,6 @@ from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, required_
 from jurygraph.jury import Jury
 from jurygraph.runs.recorder import models_of, reusable_results
 from jurygraph.runs.run import Run, ScoredResponse, is_reusable, response_changes
-from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import (
@@ -37,12 +36,8 @@ def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | No
         return
     with ExitStack() as opened:
         runs = [opened.enter_context(Run.open(folder)).source]
-        # A branch has only the calls that it made itself: the others are in the run from which it was branched.
-        while (origin := runs[-1].header.branch) is not None:
-            earlier = runs[-1].folder_of(origin)
-            if not (earlier / LEDGER).is_file():
-                break
-            runs.append(opened.enter_context(Run.open(earlier)).source)
+        while (origin := runs[-1].open_origin()) is not None:
+            runs.append(opened.enter_context(origin))
         yield ReusedRun(runs, jury)
 
 
