@@ -211,7 +211,9 @@ def test_a_param_may_have_an_annotation_of_any_kind() -> None:
     def near(task: TaskView, response: Response, *, limits: [1, 2], weight: float) -> float:  # type: ignore[valid-type]
         return 1.0
 
-    adapt(near, "near").set_params({"limits": "x", "weight": 1})
+    evaluator = adapt(near, "near")
+    evaluator.set_params({"limits": "x", "weight": 1})
+    assert evaluator.params == {"limits": "x", "weight": 1}
 
 
 # Arguments of functions
