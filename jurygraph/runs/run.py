@@ -640,12 +640,17 @@ class Run(Displayed):
         It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
         an unknown response, and `TraceMismatch` if a closed run has lost traces.
         """
+        return self.find_scored_response(response_id).trace
+
+    def find_scored_response(self, response_id: str) -> ScoredResponse:
+        """Return one response with its trace, which is that of `find_trace`. Raises as it does."""
         group = self.group_with(response_id)
-        trace = next(scored.trace for scored in group if scored.trace.response_id == response_id)
+        scored = next(member for member in group if member.trace.response_id == response_id)
+        trace = scored.trace
         content = self.task_content(trace.task_id) or {}
         if not read_planning_results(content):
-            return trace
-        return trace.model_copy(update={"plan": self.plan_of(trace.task_id)})
+            return scored
+        return scored._replace(trace=trace.model_copy(update={"plan": self.plan_of(trace.task_id)}))
 
     def _require_closed_count(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""

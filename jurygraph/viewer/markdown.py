@@ -19,8 +19,9 @@ _VERDICTS = ("verdict on", "by", "score", "reason")
 
 def response_to_markdown(run: Run, name: str) -> str:
     """Return a response as Markdown. Raises as `report_response`."""
-    view = view_trace(run.explain(name))
-    texts = view_texts(run, view.trace)
+    scored = run.find_scored_response(name)
+    view = view_trace(run.explain_trace(scored.trace))
+    texts = view_texts(run, scored)
     answer = None if texts.response is None else texts.response.text
     sentences = [view.sentences[0]]
     if view.trace.reward.value is None:

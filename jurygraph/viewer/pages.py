@@ -178,7 +178,8 @@ async def show_verification(opened: OpenRun, request: web.Request) -> Page:
 def show_response(opened: OpenRun, request: web.Request) -> Page:
     name = _required(request, "id")
     run = opened.run
-    view = view_trace(run.explain(name))
+    scored = run.find_scored_response(name)
+    view = view_trace(run.explain_trace(scored.trace))
     changes = WhatIf.from_url(request.query)
     changed = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
     context = {
@@ -193,7 +194,7 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
     page = {"controls": opened.controls, "changeable": list_changeable(view)}
-    return "response.html", {**context, **describe_response(run, view), **page}
+    return "response.html", {**context, **describe_response(run, scored, view), **page}
 
 
 def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:

@@ -12,7 +12,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.reports.units import unit_of
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
@@ -63,8 +63,8 @@ def _explain_all(
 ) -> Iterator[tuple[Explanation, TextsView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
     for name in names:
-        explanation = run.explain(name)
-        yield explanation, view_texts(run, explanation.trace)
+        scored = run.find_scored_response(name)
+        yield run.explain_trace(scored.trace), view_texts(run, scored)
         advance(1)
 
 
@@ -73,10 +73,11 @@ def report_response(run: Run, name: str) -> str:
 
     Raises `InputError` if there is none, and `TraceMismatch` where it is not what was written.
     """
-    view = view_trace(run.explain(name))
-    trace = view.trace
+    scored = run.find_scored_response(name)
+    trace = scored.trace
+    view = view_trace(run.explain_trace(trace))
     context = {
-        **describe_response(run, view),
+        **describe_response(run, scored, view),
         "run_name": run.folder.resolve().name,
         "view": view,
         "scale": run.decision_of(trace.task_id).scale,
@@ -85,9 +86,9 @@ def report_response(run: Run, name: str) -> str:
     return render_document("response_document.html", name, context)
 
 
-def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
+def describe_response(run: Run, scored: ScoredResponse, view: TraceView) -> dict[str, Any]:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
-    texts = view_texts(run, view.trace)
+    texts = view_texts(run, scored)
     evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
@@ -96,5 +97,5 @@ def describe_response(run: Run, view: TraceView) -> dict[str, Any]:
         "query": texts.query,
         "messages": cut_response(texts.response, quotations),
         "evidence": evidence,
-        "others": texts.others,
+        "others": [member.trace for member in run.group_with(scored.trace.response_id)],
     }

@@ -8,7 +8,7 @@ from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
 from jurygraph.messages import format_plain, join_names, quote_words
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
 from jurygraph.views.terms import TermView, view_term
@@ -161,14 +161,10 @@ def _describe_reader(reader: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TextsView:
-    """A task and a response, None where they were erased; `others` are the traces of its whole group.
-
-    `criteria` are those of the task's rubric.
-    """
+    """A task and a response, None where they were erased; `criteria` are those of the task's rubric."""
 
     task: Task | None
     response: Response | None
-    others: Sequence[Trace]
     criteria: CriterionTexts
 
     @property
@@ -176,13 +172,11 @@ class TextsView:
         return None if self.task is None else chat_text(self.task.query)
 
 
-def view_texts(run: Run, trace: Trace) -> TextsView:
-    group = run.group_with(trace.response_id)
-    responses = {scored.trace.response_id: scored.response for scored in group}
-    task = run.task(trace.task_id)
+def view_texts(run: Run, scored: ScoredResponse) -> TextsView:
+    task_id = scored.trace.task_id
+    task = run.task(task_id)
     return TextsView(
         task=task,
-        response=responses[trace.response_id],
-        others=[scored.trace for scored in group],
-        criteria=criterion_texts(run.decision_of(trace.task_id), task),
+        response=scored.response,
+        criteria=criterion_texts(run.decision_of(task_id), task),
     )

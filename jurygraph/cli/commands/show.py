@@ -125,9 +125,10 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.runs.calls import read_lookups
     from jurygraph.views.trace import view_texts, view_trace
 
-    view = view_trace(run.explain(response))
+    scored = run.find_scored_response(response)
+    view = view_trace(run.explain_trace(scored.trace))
     lookups = read_lookups(run, view.trace, view.trace.verdicts)
-    words = text_lines(view, view_texts(run, view.trace), texts)
+    words = text_lines(view, view_texts(run, scored), texts)
     print_result_lines(trace_lines(view, words, lookups.values()))
 
 
