@@ -215,16 +215,17 @@ def _find_filled_in(
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
     marks = ", ".join("?" * len(numbers))
     filled_in: dict[int, set[str]] = {number: set() for number in numbers}
-    for name, component in index.names("component").items():
+    components = index.names("component")
+    for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it
         found = index.fetch(
             "SELECT response, judged, counted FROM components"
             f" WHERE component = ? AND response IN ({marks})",
-            component,
+            components[name],
             *numbers,
         )
         for number, judged, counted in found:
-            if name in columns and is_filled_in(judged, counted):
+            if is_filled_in(judged, counted):
                 filled_in[number].add(name)
     return filled_in
 
