@@ -102,8 +102,7 @@ def question_values(
     table: VerdictTable | None = None
     values = {}
     for name, question in by_id.items():
-        alone = ComponentInput(questions=(name,), weights=(1.0,))
-        direction, met_from, inputs = uses.get(name, (1, MET_THRESHOLD, [alone]))
+        direction, met_from, inputs = uses.get(name, (1, MET_THRESHOLD, []))
         if question.seats == 1 and not any(name in use.calibration for use in inputs):
             continue
         if table is None:
@@ -111,7 +110,7 @@ def question_values(
             table = build_table(list(by_id.values()), responses, verdicts)
         columns = []
         weights = []
-        for use in inputs:
+        for use in inputs or [ComponentInput(questions=(name,), weights=(1.0,))]:
             weight = use.weights[use.questions.index(name)]
             single = use.model_copy(update={"questions": (name,), "weights": (weight,)})
             cells = table.score_matrix(single, decision.rule, direction, "partial", met_from)
