@@ -37,7 +37,9 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Container,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -409,6 +411,10 @@ def encode_json(value: Any) -> bytes:
         return to_json(value)
 
 
+_FEW_MARKS = 32
+"""Number of marks up to which to search each takes less than one pass for whatever may be a mark."""
+
+
 def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """Split a text at its marks, which are hexadecimal, and insert their numbers.
 
@@ -416,27 +422,37 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """
     numbers = {mark: number for number, mark in enumerate(marks)}
     pieces: list[str | int] = [text]
-    # One pass, as a conversation has a mark for each of its messages; marks of one backend have one length.
-    for length in sorted({len(mark) for mark in marks}):
-        candidates = re.compile(f"(?=([0-9a-f]{{{length}}}))")
+    for length in sorted({len(mark) for mark in marks}):  # marks of one backend have one length
         unsplit = pieces
         pieces = []
         for piece in unsplit:
-            pieces += _split_at_marks(piece, candidates, numbers) if type(piece) is str else [piece]
+            pieces += _split_at_marks(piece, length, numbers) if type(piece) is str else [piece]
     return pieces
 
 
-def _split_at_marks(
-    text: str, candidates: re.Pattern[str], numbers: Mapping[str, int]
-) -> list[str | int]:
+def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
     pieces: list[str | int] = []
     done = 0
-    for candidate in candidates.finditer(text):
-        start, end = candidate.span(1)
-        if start >= done and candidate[1] in numbers:
-            pieces += text[done:start], numbers[candidate[1]]
+    for start in _find_marks(text, length, numbers):
+        if start >= done:
+            end = start + length
+            pieces += text[done:start], numbers[text[start:end]]
             done = end
     return [*pieces, text[done:]]
+
+
+def _find_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
+    """Return where marks of a length begin in a text, ascending; they may overlap."""
+    if len(marks) > _FEW_MARKS:  # a conversation has one for each of its messages
+        candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)
+        return (candidate.start() for candidate in candidates if candidate[1] in marks)
+    starts: list[int] = []
+    for mark in marks:
+        start = text.find(mark) if len(mark) == length else -1
+        while start >= 0:
+            starts.append(start)
+            start = text.find(mark, start + 1)
+    return sorted(starts)
 
 
 class Token(FrozenModel):
