@@ -271,12 +271,13 @@ def _has_long_text(value: Any) -> bool:
         if kind is str:
             has_long_text = has_long_text or len(part) > _LONG_TEXT
         elif kind is dict:
-            if part and {*map(type, part)} != _TEXT:
-                return False
             values += part.values()
         elif kind is list or kind is tuple:
             values += part
-    return has_long_text
+    # few values have one: the keys of all others need not be looked at
+    return has_long_text and all(
+        {*map(type, part)} <= _TEXT for part in values if type(part) is dict
+    )
 
 
 class FrozenModel(Displayed, BaseModel):
