@@ -117,7 +117,10 @@ def list_settings(config: Config, decided: DecidedBy) -> list[TriedSetting]:
     components = {component for component, _ in combiners}
     names = {combiner for _, combiner in combiners}
     settings = []
+    counting = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
+        if counting == [name]:
+            continue  # a reward needs a weight, and the only one that counts decides no order
         most = max(5.0, 4.0 * abs(weight))
         settings.append(_number(f"reward.{name}", f"weight of {name}", weight, -most, most))
     for name, weight in decided.criteria.items():

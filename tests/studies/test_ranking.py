@@ -187,3 +187,17 @@ def test_a_run_without_rewards_has_no_order(tmp_path: Path) -> None:
         jury.score(jg.Task(id="t", query="?"), ["a"])
     with closing(Run.open(tmp_path / "run")) as run, pytest.raises(InputError, match="to rank"):
         measure_ranking(AgentRanker(run))
+
+
+def test_the_weight_of_the_only_component_is_not_tried(tmp_path: Path) -> None:
+    """Without it there would be no reward, which ended the search."""
+    settings: Any = {"evaluators": [kind, brief], "reward": {"kind": 1.0, "brief": 0.0}}
+    with jg.Jury(**settings) as jury, jury.record(tmp_path / "run"):
+        for number in range(3):
+            texts = [jg.Response(agent=name, text="k" * len(name)) for name in ("short", "longer")]
+            jury.score(jg.Task(id=f"t{number}", query="?"), texts)
+    with closing(Run.open(tmp_path / "run")) as run:
+        report = measure_ranking(AgentRanker(run))
+    assert report.figures["pairs"][0].first == "longer"
+    assert "reward.brief" in report.figures["searched"]
+    assert "reward.kind" not in report.figures["searched"]
