@@ -190,11 +190,15 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
         labels = {verdict.name for verdict in part.verdicts}
         names.append(min(labels) if len(labels) == 1 else part.name)
     counts = Counter(names)
+    own_counts = Counter(part.name for part in parts)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
         line = _line(component, part, ())
-        # Parts whose verdicts have the same name are told apart by their own.
+        # Parts whose verdicts have the same name are told apart by their own, and those of a panel by their judge.
         unique_name = name if counts[name] == 1 else part.name
+        judges = sorted(set(map(_judge_of, part.verdicts)))
+        if own_counts[part.name] > 1 and judges:
+            unique_name = f"{name} by {join_names(judges)}"
         groups.setdefault(line, []).append(unique_name)
     lines = []
     for line, alike in groups.items():

@@ -678,6 +678,25 @@ def test_judges_that_differ_and_the_judge_of_each_reason_are_named():
     assert points_of(lines) == ["Lost 1: a 0 of 1, weight 1 (kind, strict: rude)."]
 
 
+def test_a_question_of_a_panel_is_named_with_the_judge_whose_answer_it_is():
+    """It was named once for each judge, by its id alone: `a, a`."""
+    inputs = {
+        judge: ComponentInput(questions=("a", "b"), weights=(1.0, 1.0), judge=judge)
+        for judge in ("kind", "strict")
+    }
+    panel = spec("rubric", 1.0).model_copy(update={"inputs": inputs, "combiner": "panel"})
+    votes = [
+        verdict(name, score=0.5 if (name, judge) == ("a", "kind") else 0.0, judge=judge)
+        for name in "ab"
+        for judge in inputs
+    ]
+    assert point_lines(Decision(specs=(panel,)), *votes) == [
+        "Lost 0.875: rubric 0.125 of 1, weight 1.",
+        "  Lost 0.75: a by strict, b by kind, b by strict, each 0 of 1, weight 0.25 × 3.",
+        "  Lost 0.125: a by kind 0.5 of 1, weight 0.25.",
+    ]
+
+
 def test_weights_set_by_a_judge_are_marked_as_not_fixed():
     free = trace(reward(weights_fixed=False), verdict("x", score=1.0))
     assert "The weights were not fixed before the response was seen." in sentences(free)
