@@ -1,6 +1,6 @@
 """TASKS, RESPONSES, GRAPHS and PROFILES: every line is validated before any is used, and read again when needed.
 
-Only ids and places are kept in memory.
+Only ids, places and the first tasks are kept in memory.
 """
 
 import json
@@ -43,7 +43,7 @@ from jurygraph.sources.task_tables import (
 class _TaskPlace:
     """The line of a task, the number of its responses, and their places in a file of their own.
 
-    `number` counts the tasks of the file, from 0.
+    `number` counts the tasks of the file, from 0. `pair` is its content, if that is kept in memory.
     """
 
     number: int
@@ -51,6 +51,11 @@ class _TaskPlace:
     span: ByteRange
     responses: int
     response_spans: list[ByteRange] = field(default_factory=list)
+    pair: "Pair | None" = None
+
+
+_MAX_KEPT = 4 << 20
+"""Bytes of the lines of tasks that are kept in memory, as they were validated; others are read again."""
 
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
@@ -243,9 +248,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             yield Problem(("responses",), problem, "leave out one of the two")
         if task.id in self._index:
             yield _repeated_id("task", task.id, self._index[task.id].line, ("id",))
-        responses = len(task.responses)
-        entry = _TaskPlace(len(self._index), line.number, line.place, responses)
+        span = line.place
+        entry = _TaskPlace(len(self._index), line.number, span, len(task.responses))
         self._index[task.id] = entry
+        if self._responses is None and span.offset + span.length <= _MAX_KEPT:
+            entry.pair = task.split()
         for position, response in enumerate(task.responses):
             path = ("responses", position, "id")
             if not response.id:
@@ -322,7 +329,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     def _read(self, entries: Iterable[_TaskPlace]) -> Iterator[Pair]:
         for entry in entries:
-            task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
+            if entry.pair is None:
+                task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
+            else:
+                self._tasks.refuse_if_changed()
+                task, responses = entry.pair
             task = self._defaults.complete(task)
             if self._responses is not None:
                 reread = []
