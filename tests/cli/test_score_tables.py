@@ -186,6 +186,15 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
         assert "row-1     -      ok      1.0000" in run("show", folder_name).out
 
 
+def test_means_of_agents_for_which_not_all_applies_are_not_taken_for_alike(
+    folder: Path, run: Command
+) -> None:
+    assert run("init", "own", "--template", "agent").code == 0
+    shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
+    assert "+ 2 not applicable" in shown
+    assert "so that means of agents may rest on different components\n" in shown
+
+
 def test_chats_in_the_form_of_sharegpt_are_read(folder: Path, run: Command) -> None:
     said = [{"from": "human", "value": "Salt!"}, {"from": "gpt", "value": "please"}]
     (folder / "chats.jsonl").write_text(json.dumps({"conversations": said}) + "\n")
