@@ -206,10 +206,11 @@ def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "Tab
 
     named = {role: name for role, name in names.items() if name not in (None, [], "")}
     has_texts = bool(named.keys() & {"prompt", "response", "messages"})
-    if named.keys() == {"response_from"} or (
-        named and not has_texts and columns_of_chats(tasks) is not None
-    ):
-        named["messages"] = "messages"  # a file of chats needs no option for them
+    chats = columns_of_chats(tasks) if named and not has_texts else None
+    if chats is not None and chats.messages is not None:
+        named["messages"] = chats.messages  # a file of chats needs no option for them
+    elif named.keys() == {"response_from"}:
+        named["messages"] = "messages"
     columns = validate(TableColumns, named) if named else None
     if isinstance(columns, Problem):
         if tasks != "-":

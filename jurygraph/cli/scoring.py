@@ -166,7 +166,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
-        from jurygraph.schema.conversation import UNJUDGED_CALLS
+        from jurygraph.schema.conversation import UNJUDGED
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
@@ -190,10 +190,12 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 task_count, _ = source.file_extent()
                 graphs = f"{source.graphs} of {task_count} tasks take their graph"
                 print_message(f"{graphs} from {options.edges_from}")
-            if source.unjudged_calls:
+            if source.unjudged_replies:
                 task_count, _ = source.file_extent()
-                calls = f"calls of tools in {source.unjudged_calls} of {task_count} tasks"
-                print_message(f"{calls} stand before the last message of a user: {UNJUDGED_CALLS}")
+                replies = (
+                    f"replies of the assistant in {source.unjudged_replies} of {task_count} tasks"
+                )
+                print_message(f"{replies} stand before the last message of a user: {UNJUDGED}")
             job = TaskFileJob(
                 folder=options.run,
                 jury=jury,
@@ -316,6 +318,9 @@ def _print_finished(opened: OpenedJob) -> None:
     has_transient = any(row.is_transient for row in totals.summary.failures)
     advice = "only failures are left to repeat" if has_transient else "nothing to do"
     print_message(f"{job.folder} {state}; {advice}")
+    if totals.summary.investigated:
+        command = f"jurygraph verify {shell_quote(job.folder)} --deep"
+        print_message(f"what its judges looked up was not looked up again: {command} does so")
 
 
 def _print_planned(planned: "PlannedTasks") -> None:

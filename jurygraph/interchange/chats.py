@@ -6,19 +6,17 @@ from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
 from jurygraph.schema.conversation import (
-    UNJUDGED_CALLS,
+    UNJUDGED,
     ChatMessage,
     MessageContent,
-    has_calls,
+    has_replies,
     split_conversation,
 )
 from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.task import ToolDefinitions, Transcript
 
 NO_QUERY = "conversations without a message before the answer are left out"
-CALLS_BEFORE = (
-    f"conversations with calls before the last message of a user, so that {UNJUDGED_CALLS}"
-)
+REPLIES_BEFORE = f"conversations with replies before the last message of a user, so that {UNJUDGED}"
 
 
 class Chat(TaskRow):
@@ -59,7 +57,7 @@ class Chat(TaskRow):
             except ValueError:
                 return None, [Note(NO_QUERY, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
-            if has_calls(query):
-                notes.append(Note(CALLS_BEFORE, name))
+            if has_replies(query):
+                notes.append(Note(REPLIES_BEFORE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {**task, "tools": self.tools}, notes

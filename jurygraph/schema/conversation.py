@@ -27,10 +27,8 @@ Sees = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
 ResponseStart = int | Literal["first-reply"] | None
 """Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
-UNJUDGED_CALLS = (
-    "they are not judged; score the chats with --response-from first-reply to judge them"
-)
-"""What becomes of calls before the last message of a user, and the remedy."""
+UNJUDGED = "they are not judged; score the chats with --response-from first-reply to judge them"
+"""What becomes of replies and calls before the last message of a user, and the remedy."""
 
 
 def is_none(value: object) -> bool:
@@ -316,9 +314,9 @@ def split_conversation(messages: tuple[ChatMessage, ...], start: ResponseStart =
     return Exchange(messages[:start], messages[start:])
 
 
-def has_calls(query: str | Sequence[ChatMessage]) -> bool:
-    """Return whether what comes before a response has calls of tools."""
-    return any(not isinstance(part, str) and part.tool_calls for part in query)
+def has_replies(query: str | Sequence[ChatMessage]) -> bool:
+    """Return whether what comes before a response has messages of an assistant."""
+    return any(not isinstance(part, str) and part.role == "assistant" for part in query)
 
 
 def require_calls_before_results(

@@ -1,4 +1,4 @@
-"""Read messages in the forms in which people have them: OpenAI's, Anthropic's, LangChain's, and `{"messages": […]}`.
+"""Read messages in the forms in which people have them: OpenAI's, Anthropic's, LangChain's and ShareGPT's.
 
 LangChain's own converter reads its messages. Those of OpenAI's form are read here, because the converter raises for
 arguments that are no JSON, which are a mistake to be judged, and leaves reasoning out.
@@ -18,7 +18,7 @@ from jurygraph.schema.conversation import ChatMessage
 Fields = dict[str, Any]
 
 _KNOWN = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
-_ROLES = {"human": "user", "ai": "assistant", "function": "tool"}
+_ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
 _REASONING = ("reasoning", "reasoning_content", "thinking")
@@ -61,7 +61,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
     if isinstance(item, BaseModel):
         item = _from_model(item)
     if isinstance(item, Mapping) and "role" not in item:
-        item = _from_langchain_fields(item)
+        item = _with_role(item)
     if not isinstance(item, Mapping):
         raise ValueError(
             f"`[{index}]` is {describe_value(item)}; write an object with `role` and `content`"
@@ -101,8 +101,13 @@ def _from_model(item: BaseModel) -> Any:
     return {**item.additional_kwargs, **fields, **calls, "function_call": None}
 
 
-def _from_langchain_fields(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a stored message of LangChain's with its role: flat, with `data`, or a constructor; others unchanged."""
+def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of ShareGPT's, or a stored one of LangChain's, with its role; others unchanged.
+
+    LangChain's is flat, with `data`, or a constructor.
+    """
+    if item.keys() >= {"from", "value"}:
+        return {"role": item["from"], "content": item["value"]}
     inner = item.get("data", item.get("kwargs"))
     fields = inner if isinstance(inner, Mapping) else item
     path = item.get("id") if item.get("type") == "constructor" else None

@@ -488,7 +488,9 @@ def _describe_invalid(error: json.JSONDecodeError) -> Problem:
         problem = f"goes on at column {error.colno} after its JSON object"
         return Problem((), problem, "put each object on a line of its own")
     problem = f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
-    return Problem((), problem, "each line is one whole JSON object")
+    return Problem(
+        (), problem, "each line is one whole JSON object, as `jq -c .` and json.dumps write it"
+    )
 
 
 def count_levels(value: Any) -> int:

@@ -8,6 +8,7 @@ import csv
 import hashlib
 import importlib
 import math
+import os
 import re
 import tempfile
 from array import array
@@ -346,6 +347,10 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
+            beside = root / file
+            if beside.is_file() and _is_below(str(beside), root):
+                meant = quote(os.path.relpath(beside))
+                hint = f"names are read from the current folder: write {meant}"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
 
@@ -365,14 +370,21 @@ _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
+_TASK_ROLES = ("tools", "reference_actions")
+"""Columns that a table of messages is read with, as JSON, if its first row has them."""
+_OPTIONAL_ROLES = ("response_from", *_TASK_ROLES, "system")
+"""What a row need not have."""
+
+
 class TableColumns(FrozenModel):
     """The columns of a table that make tasks and responses. All others become labels of the responses.
 
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
-    (`first-reply`). A row need not have the `tools` of its task, nor a `system` message outside the others, as
-    Anthropic's form has it. `workspace` is the column of the folders or archives with a response's files.
+    (`first-reply`). A row need not have the `tools` and the `reference_actions` of its task, nor a `system` message
+    outside the others, as Anthropic's form has it. `workspace` is the column of the folders or archives with a
+    response's files.
     """
 
     prompt: Id | None = None
@@ -386,6 +398,7 @@ class TableColumns(FrozenModel):
     context: Id | None = Field(default=None, exclude_if=is_none)
     response_from: Count | Literal["first-reply"] | None = Field(default=None, exclude_if=is_none)
     tools: Id | None = Field(default=None, exclude_if=is_none)
+    reference_actions: Id | None = Field(default=None, exclude_if=is_none)
     system: Id | None = Field(default=None, exclude_if=is_none)
     workspace: Id | None = Field(default=None, exclude_if=is_none)
 
@@ -423,7 +436,7 @@ class TableColumns(FrozenModel):
     def by_role(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column that a row needs; a role may have several."""
         for role in type(self).model_fields:
-            names = None if role in ("response_from", "tools", "system") else getattr(self, role)
+            names = None if role in _OPTIONAL_ROLES else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
@@ -439,6 +452,7 @@ class TableColumns(FrozenModel):
             self.rubric,
             self.context,
             self.tools,
+            self.reference_actions,
         )
         return [] if self.group_by is None else [name for name in columns if name is not None]
 
@@ -447,14 +461,16 @@ def is_table(path: str | Path) -> bool:
     return str(path).lower().endswith(_SUFFIXES)
 
 
-CHAT_ROLES = ("id", "agent", "tools", "system")
+CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
-_CHAT_NAMES = ("conversation", "conversations", "traj", "trajectory", "dialogue")
+_CHAT_COLUMNS = ("messages", "conversations")
+"""What a file of chats calls its messages; the second is ShareGPT's."""
+_CHAT_NAMES = ("conversation", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
 def columns_of_chats(path: str | Path) -> TableColumns | None:
-    """Return the columns of a file of `{"messages": […]}`, lines or a JSON array, by the first; None for other files.
+    """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
     Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
     """
@@ -463,16 +479,18 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
     first = _first_object(Path(path))
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    if "messages" not in first:
+    name = next((name for name in _CHAT_COLUMNS if name in first), None)
+    if name is None:
         _refuse_renamed_messages(str(path), first)
         return None
     has_id = isinstance(first.get("id"), str | int)
     has_agent = isinstance(first.get("agent"), str)
     return TableColumns(
-        messages="messages",
+        messages=name,
         id="id" if has_id else None,
         agent="agent" if has_agent else None,
         tools="tools",
+        reference_actions="reference_actions" if "reference_actions" in first else None,
         system="system" if isinstance(first.get("system"), str | list) else None,
     )
 
@@ -503,6 +521,10 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
     A column that was named for something else keeps that role.
     """
     chats = columns_of_chats(path)
+    if columns.messages is not None and is_table(path) and Path(path).is_file():
+        first = next(read_rows(Path(path)), ("", {}))[1]
+        found = {role: role for role in _TASK_ROLES if role in first}
+        chats = TableColumns(messages=columns.messages, **found)
     if chats is None or columns.messages != chats.messages:
         return columns
     named = {column for _, column in columns.by_role}
@@ -637,7 +659,8 @@ def _read_cells(
     makes numbers of texts such as 42.
     """
     cells: dict[str | None, Any]
-    cells = {column: values.get(str(column)) for column in (columns.tools, columns.system)}
+    optional = (columns.tools, columns.reference_actions, columns.system)
+    cells = {column: values.get(str(column)) for column in optional}
     cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.by_role:
@@ -704,7 +727,12 @@ def _read_exchange(location: str, value: Any, system: Any, columns: TableColumns
         try:
             value = from_json(value)
         except ValueError as error:
-            _refuse(location, column, f"is not valid JSON ({error})", "write a list of messages")
+            _refuse(
+                location,
+                column,
+                f"is not valid JSON ({error})",
+                "write a list of messages as json.dumps does",
+            )
     if system:
         value = {"system": system, "messages": value}
     chat = validate(_Chat, {"messages": value})
@@ -741,14 +769,26 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
         "query": cells[columns.prompt] if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
-    if columns.tools is not None:
-        content["tools"] = cells[columns.tools]
+    for role in _TASK_ROLES:
+        column = getattr(columns, role)
+        if column is not None:
+            content[role] = _read_list(cells[column])
     if columns.context is not None:
         content["context"] = _to_context(cells[columns.context])
     if columns.rubric is not None:
         content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
     return _validate(location, Task, content, names)
+
+
+def _read_list(cell: Any) -> Any:
+    """Return the list in a cell, also as JSON; None for an empty one. Anything else is left to validation."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return from_json(cell) if cell.strip() else None
+    except ValueError:
+        return cell
 
 
 def _to_context(cell: str | list[Any]) -> Any:

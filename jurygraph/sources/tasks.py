@@ -14,7 +14,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
-from jurygraph.schema.conversation import has_calls
+from jurygraph.schema.conversation import has_replies
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
@@ -169,9 +169,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
-    `columns` are those of a table, whose digest is that of the tasks; `unjudged_calls` is the number of its chats with
-    calls of tools before the last message of a user, where by default no response begins. `graphs` is the number of
-    tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
+    `columns` are those of a table, whose digest is that of the tasks; `unjudged_replies` is the number of its chats
+    with replies before the last message of a user, where by default no response begins. `graphs` is the number of tasks
+    with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
     out.
     """
 
@@ -212,7 +212,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
-            self.unjudged_calls = 0
+            self.unjudged_replies = 0
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate()
             self._all = list(self._index.values())
@@ -263,7 +263,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._response_lines[response.id] = line.number
         columns = self.columns
         if columns is not None and columns.messages and columns.response_from is None:
-            self.unjudged_calls += has_calls(task.query)
+            self.unjudged_replies += has_replies(task.query)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
         outside = check_table_files(task.facts, self._folder)

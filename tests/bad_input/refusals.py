@@ -174,7 +174,8 @@ STORED = {
         "write a number, or leave the field out",
     ),
     "json_truncated_on_line_7": Refusal(
-        "tasks.jsonl, line 7", "each line is one whole JSON object"
+        "tasks.jsonl, line 7",
+        "each line is one whole JSON object, as `jq -c .` and json.dumps write it",
     ),
     "json_two_objects_on_a_line": Refusal(
         "tasks.jsonl, line 1", "put each object on a line of its own"

@@ -1,5 +1,6 @@
 """`jurygraph score` of a table: its columns are named by options, also in the command that repeats failures."""
 
+import csv
 import json
 import shlex
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Comman
             "line 1, field traj: is a list of messages by another name; call it `messages`, each",
         ),
         (
-            {"conversations": [{"from": "human", "value": "Salt!"}]},
+            {"dialogue": [{"from": "human", "value": "Salt!"}]},
             "; call it `messages`, each an object with `role` and `content`",
         ),
         ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
@@ -150,7 +151,59 @@ def test_a_chat_may_have_an_agent_and_a_number_as_its_id(folder: Path, run: Comm
     assert [line.split()[:2] for line in shown[2:]] == [["7/answer", "ann"], ["12/answer", "ann"]]
 
 
-def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judges_them(
+def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_its_tools(
+    folder: Path, run: Command
+) -> None:
+    tool = {"function": {"name": "look", "parameters": {}}}
+    call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "Salt!"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    row = {"messages": chat, "tools": [tool], "reference_actions": [{"name": "look"}]}
+    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
+    with (folder / "chats.csv").open("w") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerow({name: json.dumps(value) for name, value in row.items()})
+        writer.writerow({"messages": json.dumps(chat), "tools": "", "reference_actions": ""})
+    reward = {"reward": {"match": 0.5, "valid": 0.5}}
+    (folder / "calls.yaml").write_text(
+        json.dumps({"evaluators": ["tools.match", "tools.valid"], **reward})
+    )
+    assert run("score", "chats.jsonl", "--config", "calls.yaml", "--out", "lines").code == 0
+    named = (
+        "chats.csv",
+        "--messages-column",
+        "messages",
+        "--config",
+        "calls.yaml",
+        "--out",
+        "cells",
+    )
+    assert "match" in run("score", *named).out
+    for folder_name in ("lines", "cells"):
+        assert "row-1     -      ok      1.0000" in run("show", folder_name).out
+
+
+def test_means_of_agents_for_which_not_all_applies_are_not_taken_for_alike(
+    folder: Path, run: Command
+) -> None:
+    assert run("init", "own", "--template", "agent").code == 0
+    shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
+    assert "+ 2 not applicable" in shown
+    assert "so that means of agents may rest on different components\n" in shown
+
+
+def test_chats_in_the_form_of_sharegpt_are_read(folder: Path, run: Command) -> None:
+    said = [{"from": "human", "value": "Salt!"}, {"from": "gpt", "value": "please"}]
+    (folder / "chats.jsonl").write_text(json.dumps({"conversations": said}) + "\n")
+    for options in ((), ("--response-from", "first-reply")):
+        told = run("score", "chats.jsonl", *options, "--dry-run")
+        assert told.code == 0, told.err
+
+
+def test_replies_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judges_them(
     folder: Path, run: Command
 ) -> None:
     call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
@@ -162,10 +215,15 @@ def test_calls_before_the_last_user_are_said_to_be_unjudged_and_first_reply_judg
         {"role": "user", "content": "Thanks."},
         {"role": "assistant", "content": "You are welcome."},
     ]
-    chats = [chat, [{"role": "system", "content": "Help."}, *chat], [chat[0], chat[3]]]
+    chats = [
+        chat,
+        [{"role": "system", "content": "Help."}, *chat[:1], *chat[3:]],
+        [chat[0], chat[3]],
+    ]
     (folder / "chats.jsonl").write_text("\n".join(json.dumps({"messages": it}) for it in chats))
     remedy = "score the chats with --response-from first-reply to judge them"
-    said = f"calls of tools in 2 of 3 tasks stand before the last message of a user: they are not judged; {remedy}\n"
+    said = "replies of the assistant in 2 of 3 tasks stand before the last message of a user: "
+    said += f"they are not judged; {remedy}\n"
     for options in (("--dry-run",), ("--out", "run")):
         assert said in run("score", "chats.jsonl", *options).err
     assert remedy in run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").err

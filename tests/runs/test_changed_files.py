@@ -1,5 +1,6 @@
 """Files that a judge looks into change: a branch looks again, and a run with the old ones is not gone on with."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.scoring import OpenedJob, score_remaining
 from jurygraph.errors import InputError
+from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.investigations import Investigator, results_in
 from tests.runs.sample_runs import open_job, score, traces_of, verify_deeply, verify_run
 
@@ -107,6 +110,20 @@ def test_a_finished_run_with_another_table_is_no_complete_one(shop: Path) -> Non
         open_job(shop / "run", shop / "tasks.jsonl", config()),
     ):
         pass
+
+
+def test_a_complete_run_says_that_nothing_was_looked_up_again(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    score(shop / "run", shop / "tasks.jsonl", config())
+    write_note("due")
+    with open_job(shop / "run", shop / "tasks.jsonl", config()) as (job, stored):
+        totals = RunTotals(job.jury, stored.run)
+        score_remaining(OpenedJob(job, stored, totals), asyncio.Runner())
+    assert (
+        f"looked up again: jurygraph verify {shop / 'run'} --deep does so\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_plan_made_with_another_table_is_refused(shop: Path) -> None:

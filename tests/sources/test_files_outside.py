@@ -60,6 +60,17 @@ def test_a_file_outside_is_refused_with_line_and_field(project: Path, file: str)
         assert len(list(work.pairs())) == 1
 
 
+def test_a_file_beside_the_tasks_is_named_as_the_current_folder_sees_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.parent)
+    problem = check_table_files(facts("places.csv"), project)
+    assert problem is not None
+    name = f"{project.name}/places.csv"
+    assert problem.remedy == f"names are read from the current folder: write '{name}'"
+    assert check_table_files(facts(name), project) is None
+
+
 @all_rows("file", BELOW)
 def test_a_file_below_is_read(project: Path, file: str) -> None:
     assert check_table_files(facts(file.format(folder=project)), project) is None

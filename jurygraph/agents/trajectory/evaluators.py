@@ -367,11 +367,12 @@ def _steps_of(
 class GroundedAnswer(TrajectoryEvaluator):
     """Share of the numbers and codes in the final answer that the results of tools, or the users' words, contain.
 
-    A code is a word of at least 4 letters and digits, such as HAT170. Numbers are compared as numbers: 1,200 is 1200.0.
-    It does not apply where the answer has neither.
+    A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067. Numbers
+    are compared as numbers: 1,200 is 1200.0, and 47,90 is 47.9. It does not apply where the answer has neither.
     """
 
     name = "tools.grounded"
+    version = "2"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
@@ -383,14 +384,15 @@ class GroundedAnswer(TrajectoryEvaluator):
         for message in messages_of(inputs.response):
             if message.role in ("tool", "user"):
                 texts.append(message.text)
-        source = IndexedText("\n".join(texts))
+        source = "\n".join(texts)
+        known = _figures_of(IndexedText(source))
         figures = _figures_of(IndexedText(str(answer)))
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         ungrounded = [
             passage
-            for value, passage in figures
-            if value not in source.numerals and not _occurs(passage.text, source.text)
+            for value, passage in figures.items()
+            if value not in known and not _occurs(passage.text, source)
         ]
         grounded = len(figures) - len(ungrounded)
         score = grounded / len(figures)
@@ -421,14 +423,24 @@ def _occurs(figures: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-_CODE = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b")
-"""A word of letters and digits, a date or a time."""
+_CODE = re.compile(
+    r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b|\b\d+(?:\.\d+){2,}\b|\b0\d{3,}\b"
+)
+"""A word of letters and digits, a date, a time, a version, or digits after a 0, as of a postcode."""
+_NUMBER = re.compile(
+    r"(?<![\w.,])\d+(?:\.\d{3})*,\d\d?(?![\w.,]?\d)|(?<![\w:.])\d\d?(?=[ap]m\b)", re.IGNORECASE
+)
+"""A number as the prose of some languages writes it, such as 1.234,50, or the hour of 7pm."""
 
 
-def _figures_of(answer: IndexedText) -> list[tuple[float | str, Passage]]:
-    """Return the numbers and codes of an answer, each once, with the first passage that has it."""
-    numbers = [(value, passages[0]) for value, passages in answer.numerals.items()]
-    codes: dict[str, Passage] = {}
-    for match in _CODE.finditer(answer.text):
-        codes.setdefault(match[0], Passage(*match.span(), match[0]))
-    return [*numbers, *codes.items()]
+def _figures_of(text: IndexedText) -> Mapping[float | str, Passage]:
+    """Return the numbers and codes of a text, each once, with the first passage that has it."""
+    figures: dict[float | str, Passage] = {
+        value: passages[0] for value, passages in text.numerals.items()
+    }
+    for match in _NUMBER.finditer(text.text):
+        value = float(match[0].replace(".", "").replace(",", "."))
+        figures.setdefault(value, Passage(*match.span(), match[0]))
+    for match in _CODE.finditer(text.text):
+        figures.setdefault(match[0], Passage(*match.span(), match[0]))
+    return figures

@@ -41,6 +41,10 @@ def result_lines(summary: "Summary") -> list[str]:
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         lines.append(f"looked nothing up: a judge with tools, in {responses}")
+    if summary.not_applicable and len(summary.agents) > 1:
+        lines.append(
+            "not applicable: adds nothing to a reward, so that means of agents may rest on different components"
+        )
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bills = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same

@@ -172,6 +172,18 @@ def test_numbers_and_codes_of_the_answer_are_looked_up_in_results() -> None:
     assert judge("tools.grounded", [*work, say("Done.")]).status == "not_applicable"
 
 
+def test_codes_that_begin_with_zero_decimal_commas_and_hours_are_figures_of_the_answer() -> None:
+    found = result(
+        '{"order": "T-004512", "zip": "01067", "price": 47.9, "at": "7 pm", "day": "12.05.2024"}'
+    )
+    right = "T-004512 to 01067 costs 47,90 and comes at 7pm on 12.05.2024."
+    grounded = judge("tools.grounded", [call("{}"), found, say(right)])
+    assert (grounded.score, grounded.native) == (1.0, 5)
+    wrong = "T-004599 to 01099 costs 1.247,90 and comes at 9pm on 13.05.2024, not at 10:30am."
+    invented = judge("tools.grounded", [call("{}"), found, say(wrong)])
+    assert (invented.score, invented.native) == (0.0, 7)
+
+
 HUGE = '{"x": 1' + "0" * 400 + "}"
 
 
