@@ -113,13 +113,12 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
     _, second = measure_ranking(ranker).figures["pairs"]
     assert second.is_clear
-    assert second.sentences()[0].endswith(
-        "; rough, with fewer than 20): that is larger than chance."
-    )
+    assert ", by more than chance: the difference is " in second.sentences()[0]
+    assert second.sentences()[0].endswith("; rough, with fewer than 20).")
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear
-    assert "that may be chance" in equal.sentences()[0]
+    assert "which may be chance" in equal.sentences()[0]
 
 
 def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) -> None:

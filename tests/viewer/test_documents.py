@@ -129,7 +129,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert re.search(r"question Write to ann.*\s*answer come\s", markup.text)
     assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
-    assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
+    assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
     assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
