@@ -69,7 +69,9 @@ class AgentDifference:
         if self.difference == 0.0:
             ahead = f"{names[0]} is level with {names[1]}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
-            ahead = f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
+            ahead = (
+                f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
+            )
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
