@@ -18,6 +18,7 @@ from jurygraph.messages import (
     format_plain,
     shorten,
 )
+from jurygraph.models.request import RESPONSE_KINDS
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
@@ -185,6 +186,13 @@ def format_signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 
+def format_failure(name: str) -> str:
+    """Format the name of a failure: of a reply that could not be used, the response is the cause at most."""
+    cause, _, kind = name.partition(" ")
+    is_reply = cause == "response" and kind in RESPONSE_KINDS
+    return f"unusable reply, {kind}" if is_reply else name
+
+
 def cut(text: str, length: int | None) -> str:
     """Return a text, or the beginning of one that is longer than `length`, if there is such a bound."""
     return text if length is None else shorten(text, length)
@@ -198,6 +206,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cost": format_cost,
     "cell": format_cell,
     "signed": format_signed,
+    "failure": format_failure,
     "turn": partial(format_reversal, upwards=True),
     "factor": format_factor,
     "plain": format_plain,
