@@ -173,12 +173,16 @@ def test_a_response_as_markdown_has_what_an_issue_needs_and_no_markup_of_its_tex
     with closing(Run.open(rubrics)) as run:
         trace = next(run.traces())
         task = run.task(trace.task_id)
+        lines = [part for line in run.explain_trace(trace).lines for part in line.parts or (line,)]
+    notes = [f"- {', '.join(line.names)}: {line.note}" for line in lines if line.note]
+    assert notes
     assert task is not None
     assert task.rubric is not None
     assert run_command("report", rubrics, "-o", written, "--response", trace.response_id).code == 0
     page = written.read_text()
     for criterion in task.rubric.criteria:
         assert f"- {criterion.id}: {criterion.text}" in page.replace("\\", "")
+    assert set(notes) <= set(page.replace("\\", "").splitlines())
     assert "| term | weight | × value | × number | = points | lost |" in page
 
 
