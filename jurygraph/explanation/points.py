@@ -579,7 +579,9 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         if failure:
             # the message of an exception may say little without its type, as that of a KeyError
             kind = f", {failure.kind}" if failure.cause == "evaluator" else ""
-            heading += f" ({failure.name_cause(bool(verdict.calls)).removesuffix(' failure')}{kind})"
+            heading += (
+                f" ({failure.name_cause(bool(verdict.calls)).removesuffix(' failure')}{kind})"
+            )
             # a reason given before the failure may say something else than the failure
             reason = failure.message or reason
         yield heading, reason

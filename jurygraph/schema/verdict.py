@@ -107,7 +107,9 @@ class Failure(FrozenModel):
 
     def name_cause(self, has_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""
-        return "unusable reply" if has_calls and self.cause == "response" else f"{self.cause} failure"
+        return (
+            "unusable reply" if has_calls and self.cause == "response" else f"{self.cause} failure"
+        )
 
 
 class Evidence(FrozenModel):

@@ -369,7 +369,8 @@ def test_verdicts_in_one_run_only_are_counted_and_those_without_a_score_are_none
 
 def test_runs_of_other_judges_say_that_they_have_no_verdict_in_common():
     a, b = (
-        [response("r", "t", 0.5, None, verdict("q", 1.0, judge=judge))] for judge in ("mild", "strict")
+        [response("r", "t", 0.5, None, verdict("q", 1.0, judge=judge))]
+        for judge in ("mild", "strict")
     )
     lacking = "the runs have no verdict in common to compare"
     assert any(note.startswith(lacking) for note in compare(a, b).notes)

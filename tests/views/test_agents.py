@@ -30,7 +30,9 @@ def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
     assert lead.low > 0.0
     assert (lead.left_out, lead.least, lead.most) == (1, 0.34375, 0.40625)
     assert not lead.is_clear
-    assert lead.sentence.startswith("nova is ahead of relay, which may be chance: the difference is ")
+    assert lead.sentence.startswith(
+        "nova is ahead of relay, which may be chance: the difference is "
+    )
     assert lead.sentence.endswith(
         "rough, with fewer than 20). 1 failed reward left out, which could make it 0.3438 to 0.4062."
     )
