@@ -175,15 +175,15 @@ def format_cost(dollars: float | None) -> str:
 
 
 def format_cell(value: Any) -> str:
-    """Format a cell of the table: three decimals are enough to tell rows apart."""
+    """Format a cell of the table."""
     if value is None:
         return "–"
-    return format_number(value, 3) if isinstance(value, float) else escape_hidden(str(value))
+    return format_number(value) if isinstance(value, float) else escape_hidden(str(value))
 
 
 def format_signed(value: float | None) -> str:
-    """Format a difference with its sign; three decimals."""
-    return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+    """Format a difference with its sign."""
+    return "–" if value is None else f"{round(value, 4) + 0.0:+.4f}"
 
 
 def format_failure(name: str) -> str:
