@@ -16,7 +16,7 @@ from jurygraph.sources.config import apply_settings
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows
-from tests.viewer.conftest import HOSTILE, record
+from tests.viewer.conftest import HOSTILE, SETTINGS, record
 
 HTMX_OR_SCRIPT = re.compile(r"on\w+|hx-.*|data-hx.*|src|srcset|href|style|xlink:href|action|srcdoc")
 INVISIBLE = ("\u202e", "\u200b", "\x00", "\x1b")
@@ -192,6 +192,19 @@ def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:
     written = tmp_path / "issue.md"
     run_command("report", tmp_path / "run", "-o", written, "--response", "ann/0")
     assert f"\n`````text\n{text}\n`````\n" in written.read_text()
+
+
+def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
+    letters: Path, tmp_path: Path
+) -> None:
+    with jg.Jury(**SETTINGS, record=tmp_path / "grouped") as jury:
+        for number in range(4):
+            task = jg.Task(id=f"t{number}", query="Write.", group=f"g{number // 2}")
+            answers = [jg.Response(agent=agent, text=agent) for agent in ("come", "please")]
+            jury.score(task, answers)
+    for run, units in ((letters, "tasks"), (tmp_path / "grouped", "groups of tasks")):
+        run_command("report", run, "-o", tmp_path / "report.html")
+        assert f"interval over {units}, on" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:
