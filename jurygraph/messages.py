@@ -328,19 +328,23 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     meant = find_meant(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
-    sections = _sections_with(str(path[-1]), owners)
-    if len(sections) == 1:
-        return Problem(path, "unknown", f"write it below `{sections[0]}`")
-    return Problem(path, "unknown", did_you_mean(str(path[-1]), names) or listed)
+    for lead, inner in (("below", ()), ("in an entry of", (0,))):
+        sections = _sections_with(str(path[-1]), owners, inner)
+        if len(sections) == 1:
+            return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
+    hint = did_you_mean(str(path[-1]), names)
+    if hint is None and len(path) > 1 and path[-1] in model.model_fields:
+        hint = f"write it at the top, not below `{path[-2]}`"
+    return Problem(path, "unknown", hint or listed)
 
 
-def _sections_with(name: str, owners: Iterable[type[BaseModel]]) -> list[str]:
-    """Return the fields whose own fields include one of this name."""
+def _sections_with(name: str, owners: Iterable[type[BaseModel]], inner: Path) -> list[str]:
+    """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
         for owner in owners
         for section in owner.model_fields
-        if any(name in inner.model_fields for inner in _models_at(owner, (section,)))
+        if any(name in model.model_fields for model in _models_at(owner, (section, *inner)))
     ]
 
 

@@ -290,6 +290,17 @@ class VerdictTable:
             columns[name] = columns[name]._replace(outcome=changed)
         return replace(self, columns=columns)
 
+    def keep_judge(self, judge: str) -> "VerdictTable":
+        """Return the table as if the other judges of this judge's questions had not been asked."""
+        columns = dict(self.columns)
+        for name, seats in self.judges.items():
+            if judge in seats:
+                is_other = np.resize(
+                    [seat != judge for seat in seats], columns[name].value.shape[1]
+                )
+                columns[name] = columns[name].replace_outcome(is_other, ABSENT)
+        return replace(self, columns=columns)
+
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED

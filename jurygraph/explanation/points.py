@@ -146,13 +146,15 @@ def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> Poin
         value=part.value,
         weight=weight,
         answer=answer,
-        note="; ".join(filter(None, (part.note, _describe_split(part.verdicts)))),
+        note="; ".join(filter(None, (part.note, _describe_split(component, part.verdicts)))),
         reason=reason,
     )
 
 
-def _describe_split(verdicts: Sequence[ExplainedVerdict]) -> str:
+def _describe_split(component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict]) -> str:
     """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
+    folds = {use.reduce for use in component.inputs.values()}
+    rule = ", and their majority counts" if folds == {"majority"} else ""
     by_label: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.counted is not None:
@@ -167,7 +169,7 @@ def _describe_split(verdicts: Sequence[ExplainedVerdict]) -> str:
     if not splits:
         return ""
     more = f"; and {len(splits) - _MOST_REASONS} more" if len(splits) > _MOST_REASONS else ""
-    return f"judges differ: {'; '.join(splits[:_MOST_REASONS])}{more}"
+    return f"judges differ{rule}: {'; '.join(splits[:_MOST_REASONS])}{more}"
 
 
 def _judge_of(verdict: ExplainedVerdict) -> str:
@@ -577,7 +579,9 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
         if failure:
             # the message of an exception may say little without its type, as that of a KeyError
             kind = f", {failure.kind}" if failure.cause == "evaluator" else ""
-            heading += f" ({failure.cause}{kind})"
+            heading += (
+                f" ({failure.name_cause(bool(verdict.calls)).removesuffix(' failure')}{kind})"
+            )
             # a reason given before the failure may say something else than the failure
             reason = failure.message or reason
         yield heading, reason

@@ -47,21 +47,22 @@ class SheetColumn(NamedTuple):
 
 _MOST_QUESTION = 300
 _MOST_ANSWER = 1000
-_TWO_DECIMALS = "0.00"
+_FOUR_DECIMALS = "0.0000"
+"""As on pages and in the terminal."""
 _READABLE = (
     SheetColumn("Response", 28, is_wrapped=True),
     SheetColumn("Question", 40, is_wrapped=True),
     SheetColumn(f"Answer, up to {_MOST_ANSWER:,} characters", 60, is_wrapped=True),
     SheetColumn("Agent", 18, is_wrapped=True),
-    SheetColumn("Reward", 10, _TWO_DECIMALS),
+    SheetColumn("Reward", 10, _FOUR_DECIMALS),
     SheetColumn("Judged", 10, "0%"),
     SheetColumn("What was lost, or why there is no reward", 90, is_wrapped=True),
 )
 _AGENTS = (
     SheetColumn("Agent", 28, is_wrapped=True),
-    SheetColumn("Mean reward", 12, _TWO_DECIMALS),
-    SheetColumn("From (95 %)", 12, _TWO_DECIMALS),
-    SheetColumn("To (95 %)", 12, _TWO_DECIMALS),
+    SheetColumn("Mean reward", 12, _FOUR_DECIMALS),
+    SheetColumn("From (95 %)", 12, _FOUR_DECIMALS),
+    SheetColumn("To (95 %)", 12, _FOUR_DECIMALS),
     SheetColumn("Responses", 11),
     SheetColumn("Tasks", 11),
     SheetColumn("Failed", 11),
@@ -95,7 +96,7 @@ def _read_rewards(run: Run) -> Iterator[UnitRewards]:
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:
-    """Return a row of the readable sheet for every response, the lowest reward first, those without one last."""
+    """Return a row of the readable sheet for every response: those without a reward, then the lowest reward first."""
     rows: list[tuple[float | None, Sequence[JsonValue]]] = []
     for trace, response, task in run.responses_with_tasks():
         criteria = criterion_texts(run.decision_of(trace.task_id), task)
@@ -112,7 +113,7 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         )
         rows.append((reward.value, cells))
         report(1)
-    rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
+    rows.sort(key=lambda row: (row[0] is not None, row[0] or 0.0))
     return [cells for _, cells in rows]
 
 

@@ -105,6 +105,12 @@ class Failure(FrozenModel):
         """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
         return self.cause != "response" or self.kind == TIME_LIMIT
 
+    def name_cause(self, has_calls: bool) -> str:
+        """Return what failed in words; where a model was asked, it is its reply that could not be used."""
+        return (
+            "unusable reply" if has_calls and self.cause == "response" else f"{self.cause} failure"
+        )
+
 
 class Evidence(FrozenModel):
     """A quotation, its offsets in characters, and whether it was found there.

@@ -359,6 +359,16 @@ def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> A
     """Return a part of a config, with a value that lies some steps below; `key` is that of the whole config."""
     if not steps:
         return value
+    owner = key.removesuffix("." + ".".join(steps)).rpartition(".")[2]
+    if isinstance(content, list) and not steps[0].isdigit():
+        hint = (
+            f"; the weight of a criterion is criteria.{steps[0]}.weight"
+            if owner == "criteria"
+            else ""
+        )
+        raise ConfigError(
+            f"--set {key}: {owner!r} is a list, whose entries are counted from 0{hint}"
+        )
     if isinstance(content, list):  # of evaluators, which are counted from 0
         entries = {str(index): entry for index, entry in enumerate(content)}
         return list(_with_setting(entries, key, steps, value).values())
@@ -366,7 +376,6 @@ def _with_setting(content: Any, key: str, steps: Sequence[str], value: Any) -> A
     if not step:
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     if not isinstance(content, dict):
-        owner = key.removesuffix("." + ".".join(steps)).rpartition(".")[2]
         raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
     return {**content, step: _with_setting(content.get(step, {}), key, rest, value)}
 

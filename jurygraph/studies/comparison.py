@@ -226,7 +226,11 @@ def compare(
         "flipped_verdicts": flipped,
         "changes": _largest_changes(pairs),
     }
-    notes = (*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"]))
+    notes = [*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
+    if questions and not judged_both:
+        why = "their questions, or the names of their judges, are others"
+        hint = "a run that asks both judges has a row for each two in `jurygraph study reliability`"
+        notes.append(f"the runs have no verdict in common to compare: {why}; {hint}")
     return Report(figures, list(_sections(figures)), notes)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC, STAKEHOLDERS
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
@@ -40,6 +40,12 @@ _BISECTIONS = 20
 _RINGS = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
+_ALONE = {
+    "by this judge alone": "judge",
+    "agent": "agent",
+    "mean reward": "mean",
+    "left out": "left_out",
+}
 _MOST_CRITERIA = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
@@ -96,7 +102,7 @@ def read_decisions(run: Run) -> DecidedBy:
     combiners: set[tuple[str, str]] = set()
     rubrics: list[set[tuple[str, float]]] = []
     for decision in run.decisions():
-        for spec in decision.specs:
+        for spec in decision.counting_specs:
             combiners.add((spec.name, spec.combiner))
             if spec.name == RUBRIC:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
@@ -208,6 +214,15 @@ class AgentRanker:
         for number, agent in enumerate(self.agents):
             by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
         return rank_means(by_agent)
+
+    def rank_alone(self, config: Config, judge: str) -> list[Figures]:
+        """Return a row for each agent, the best first, as if a judge's colleagues had not been asked."""
+        rewards = self.tables.decide(config, judge).values.value
+        rows = []
+        for agent, mean in self._mean_of_each(rewards).items():
+            left_out = np.isnan(rewards[self.agent == self.agents.index(agent)]).sum()
+            rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
+        return rows
 
     def along(self, key: str, settings: Sequence[str] = ()) -> Rank:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
@@ -399,18 +414,31 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     }
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
     conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
+    by_judge: list[Figures] = []
+    others = []
+    for judge in ranker.tables.judges:
+        order = ranker.rank_alone(config, judge)
+        by_judge += [{"judge": judge, **row} for row in order]
+        if [row["agent"] for row in order] != list(means):
+            others.append(judge)
+    if by_judge:
+        figures["judges"] = by_judge
+        same = "Each judge alone gives this order, too."
+        turned = f"By {join_names(others)} alone the order is another one: see the last table."
+        conclusion.append(turned if others else same)
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
+    by_judge = [{**row, "agent": name_agent(row["agent"])} for row in by_judge]
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
     return Report(
         figures,
-        [ReportTable.of(columns, rows)],
+        [ReportTable.of(columns, rows), ReportTable.of(_ALONE, by_judge, left=2)],
         list(_notes(searched, decided.others, ranker.run)),
         plots,
         conclusion,

@@ -4,6 +4,7 @@ Texts stand in fences that are longer than any in them, or are escaped: none of 
 """
 
 import re
+from collections.abc import Iterator
 
 from jurygraph.explanation.points import describe_reason
 from jurygraph.messages import escape_lines, shorten
@@ -33,7 +34,7 @@ def response_to_markdown(run: Run, name: str) -> str:
         Report({}, sentences).to_markdown(),
         _fence("Question", texts.query),
         _fence("Answer", answer),
-        Report({}, [_list_sums(view)], criteria).to_markdown(),
+        Report({}, [_list_sums(view)], [*criteria, *_list_notes(view)]).to_markdown(),
         Report({}, [_list_verdicts(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
@@ -58,6 +59,14 @@ def _list_sums(view: TraceView) -> ReportTable:
         rows.append((change.name, "", change.before, "", change.after, ""))
     rows.append(("reward", "", "", "", reward.value, ""))
     return ReportTable(_SUMS, rows)
+
+
+def _list_notes(view: TraceView) -> Iterator[str]:
+    """Yield how values were computed, such as by a majority of judges that differ."""
+    for term in view.lost:
+        for line in term.parts or (term,):
+            if line.note:
+                yield f"{', '.join(line.names)}: {line.note}"
 
 
 def _list_verdicts(view: TraceView) -> ReportTable:

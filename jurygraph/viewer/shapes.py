@@ -18,6 +18,7 @@ from jurygraph.messages import (
     format_plain,
     shorten,
 )
+from jurygraph.models.request import RESPONSE_KINDS
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
@@ -174,15 +175,22 @@ def format_cost(dollars: float | None) -> str:
 
 
 def format_cell(value: Any) -> str:
-    """Format a cell of the table: three decimals are enough to tell rows apart."""
+    """Format a cell of the table."""
     if value is None:
         return "–"
-    return format_number(value, 3) if isinstance(value, float) else escape_hidden(str(value))
+    return format_number(value) if isinstance(value, float) else escape_hidden(str(value))
 
 
 def format_signed(value: float | None) -> str:
-    """Format a difference with its sign; three decimals."""
-    return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+    """Format a difference with its sign."""
+    return "–" if value is None else f"{round(value, 4) + 0.0:+.4f}"
+
+
+def format_failure(name: str) -> str:
+    """Format the name of a failure: of a reply that could not be used, the response is the cause at most."""
+    cause, _, kind = name.partition(" ")
+    is_reply = cause == "response" and kind in RESPONSE_KINDS
+    return f"unusable reply, {kind}" if is_reply else name
 
 
 def cut(text: str, length: int | None) -> str:
@@ -198,6 +206,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "cost": format_cost,
     "cell": format_cell,
     "signed": format_signed,
+    "failure": format_failure,
     "turn": partial(format_reversal, upwards=True),
     "factor": format_factor,
     "plain": format_plain,

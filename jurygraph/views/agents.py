@@ -65,26 +65,29 @@ class AgentDifference:
     def sentence(self) -> str:
         names = name_agent(self.first), name_agent(self.second)
         size = format_number(self.difference)
-        ahead = f"{names[0]} is ahead of {names[1]} by {size}"
+        ahead = f"{names[0]} is ahead of {names[1]}"
         if self.difference == 0.0:
             ahead = f"{names[0]} is level with {names[1]}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
-            ahead = f"{names[0]} has the higher mean, and differs from {names[1]} by {size}"
+            ahead = (
+                f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
+            )
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
-        conclusion = f"how sure that is cannot be told from {tasks}"
+        conclusion = f"though how sure that is cannot be told from {tasks}"
+        ends = ""
         if self.low is not None and self.high is not None:
-            ends = f"{format_number(self.low)} to {format_number(self.high)}"
             design = "paired" if self.is_paired else "unpaired"
             rough = f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
-            ahead += f" ({ends}, {design} over {tasks}{rough})"
-            conclusion = f"that {'is larger than chance' if self.is_clear else 'may be chance'}"
-        sentence = f"{ahead}{';' if self.low is None else ':'} {conclusion}."
+            interval = f"{format_number(self.low)} to {format_number(self.high)}"
+            ends = f" ({interval}, {design} over {tasks}{rough})"
+            conclusion = "by more than chance" if self.is_clear else "which may be chance"
+        sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
-            ends = f"{format_number(self.least)} to {format_number(self.most)}"
+            could = f"{format_number(self.least)} to {format_number(self.most)}"
             failed = format_count(self.left_out, "failed reward")
-            sentence = f"{ahead}. {failed} left out, which could make it {ends}: {conclusion}."
+            sentence += f" {failed} left out, which could make it {could}."
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence

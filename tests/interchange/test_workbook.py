@@ -59,7 +59,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     assert {row[0]: row[4] for row in rows} == rewards
     values = [row[4] for row in rows if row[4] is not None]
     assert values == sorted(values)
-    assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
+    assert [row[0] for row in rows[: -len(values)]] == ["bob/1", "odd/2"]  # they have no reward
     by_name = {row[0]: row[6] for row in rows}
     assert all(row[1].startswith("Write to ") for row in rows)
     answers = {row[0]: row[2] for row in rows}
@@ -77,7 +77,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
         "General",
         "General",
         "General",
-        "0.00",
+        "0.0000",
         "0%",
         "General",
     ]
@@ -105,7 +105,7 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     printed = run_command("study", "ranking", folder).out
     assert len(leads) == len(ranking["pairs"])
     assert all(" ".join(lead.split()) in " ".join(printed.split()) for lead in leads)
-    assert sheet[2][1].number_format == "0.00"
+    assert sheet[2][1].number_format == "0.0000"
 
 
 def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:

@@ -367,6 +367,16 @@ def test_verdicts_in_one_run_only_are_counted_and_those_without_a_score_are_none
     assert rows == [("both", 1, 0, 0), ("new", 0, 0, 1), ("old", 0, 1, 0), ("open", 0, 0, 1)]
 
 
+def test_runs_of_other_judges_say_that_they_have_no_verdict_in_common():
+    a, b = (
+        [response("r", "t", 0.5, None, verdict("q", 1.0, judge=judge))]
+        for judge in ("mild", "strict")
+    )
+    lacking = "the runs have no verdict in common to compare"
+    assert any(note.startswith(lacking) for note in compare(a, b).notes)
+    assert not any(note.startswith(lacking) for note in compare(a, a).notes)
+
+
 def test_pairs_are_distinguished_by_opponent_and_votes_by_judge_and_superseded_ones_do_not_count():
     def side(first: float, second: float) -> list[RecordedVerdict]:
         duels = [

@@ -110,16 +110,77 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     assert any("1 weight of criteria" in note for note in report.notes)
 
 
+JUDGES = {
+    "mild": ScriptedJudge({"It is kind.": lambda text: "k" in text, "It is short.": True}, "mild"),
+    "strict": ScriptedJudge(
+        {"It is kind.": lambda text: "kk" in text, "It is short.": lambda text: len(text) < 12},
+        "strict",
+    ),
+}
+"""The strict one prefers what is short, and the mild one what is kind."""
+
+
+def _judged(judges: list[str], folder: Path, **settings: Any) -> Path:
+    rubric = jg.Rubric.model_validate(
+        {
+            "criteria": [
+                {"id": "kind", "text": "It is kind.", "weight": 1},
+                {"id": "short", "text": "It is short.", "weight": 2},
+            ]
+        }
+    )
+    use = {"use": "criteria", "judges": judges, "samples": 2, "fold": "mean"}
+    texts = {"warm": ["a kind answer", "kk it is, and kind"], "curt": ["no", "kk no"]}
+    with jg.Jury(
+        models={name: JUDGES[name] for name in judges},
+        evaluators=[use],
+        rubric={"aggregation": "flat"},
+        safety={"evidence": "off"},
+        record=folder,
+        **settings,
+    ) as jury:
+        for number in range(2):
+            responses = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=texts[agent][number])
+                for agent in texts
+            ]
+            jury.score(jg.Task(id=f"t{number}", query="?", rubric=rubric), responses)
+    return folder
+
+
+@pytest.mark.parametrize("combiner", [None, "panel"])
+def test_each_judge_of_a_panel_gives_the_order_that_it_would_alone(
+    combiner: str | None, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {}
+    if combiner is not None:
+        component = {"combiner": combiner, "inputs": {"jury": "criteria"}}
+        settings = {"components": {"both": component}, "reward": {"both": 1.0}}
+    alone = []
+    for judge in JUDGES:
+        with closing(Run.open(_judged([judge], tmp_path / judge, **settings))) as run:
+            for row in measure_ranking(AgentRanker(run)).figures["agents"]:
+                figures = {"agent": row["agent"], "mean": row["mean"].value, "left_out": 0}
+                alone.append({"judge": judge, **figures})
+    with closing(Run.open(_judged([*JUDGES], tmp_path / "panel", **settings))) as run:
+        report = measure_ranking(AgentRanker(run))
+    assert report.figures["judges"] == alone
+    assert [row["agent"] for row in alone] == ["warm", "curt", "curt", "warm"]
+    assert report.conclusion[-1].endswith("alone the order is another one: see the last table.")
+    # in a panel the weights of criteria move nothing, so they are no settings
+    offered = "criteria.kind.weight" in report.figures["searched"]
+    assert offered == (combiner is None)
+
+
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:
     _, second = measure_ranking(ranker).figures["pairs"]
     assert second.is_clear
-    assert second.sentences()[0].endswith(
-        "; rough, with fewer than 20): that is larger than chance."
-    )
+    assert ", by more than chance: the difference is " in second.sentences()[0]
+    assert second.sentences()[0].endswith("; rough, with fewer than 20).")
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear
-    assert "that may be chance" in equal.sentences()[0]
+    assert "which may be chance" in equal.sentences()[0]
 
 
 def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) -> None:

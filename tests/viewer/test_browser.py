@@ -161,7 +161,7 @@ def test_how_far_the_order_is_from_turning_is_said_in_sentences(trips: str, page
     check_access(page)
     sentences = page.locator("#ranking .pairs").inner_text()
     assert "They change places with τ at" in sentences
-    assert "that may be chance" in sentences
+    assert "which may be chance" in sentences
     assert "far=1" in page.url
 
 

@@ -16,7 +16,7 @@ from jurygraph.sources.config import apply_settings
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows
-from tests.viewer.conftest import HOSTILE, record
+from tests.viewer.conftest import HOSTILE, SETTINGS, record
 
 HTMX_OR_SCRIPT = re.compile(r"on\w+|hx-.*|data-hx.*|src|srcset|href|style|xlink:href|action|srcdoc")
 INVISIBLE = ("\u202e", "\u200b", "\x00", "\x1b")
@@ -129,7 +129,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert re.search(r"question Write to ann.*\s*answer come\s", markup.text)
     assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
-    assert f"{lead['first']} is ahead of {lead['second']} by" in markup.text
+    assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
     assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
@@ -173,12 +173,16 @@ def test_a_response_as_markdown_has_what_an_issue_needs_and_no_markup_of_its_tex
     with closing(Run.open(rubrics)) as run:
         trace = next(run.traces())
         task = run.task(trace.task_id)
+        lines = [part for line in run.explain_trace(trace).lines for part in line.parts or (line,)]
+    notes = [f"- {', '.join(line.names)}: {line.note}" for line in lines if line.note]
+    assert notes
     assert task is not None
     assert task.rubric is not None
     assert run_command("report", rubrics, "-o", written, "--response", trace.response_id).code == 0
     page = written.read_text()
     for criterion in task.rubric.criteria:
         assert f"- {criterion.id}: {criterion.text}" in page.replace("\\", "")
+    assert set(notes) <= set(page.replace("\\", "").splitlines())
     assert "| term | weight | × value | × number | = points | lost |" in page
 
 
@@ -188,6 +192,19 @@ def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:
     written = tmp_path / "issue.md"
     run_command("report", tmp_path / "run", "-o", written, "--response", "ann/0")
     assert f"\n`````text\n{text}\n`````\n" in written.read_text()
+
+
+def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
+    letters: Path, tmp_path: Path
+) -> None:
+    with jg.Jury(**SETTINGS, record=tmp_path / "grouped") as jury:
+        for number in range(4):
+            task = jg.Task(id=f"t{number}", query="Write.", group=f"g{number // 2}")
+            answers = [jg.Response(agent=agent, text=agent) for agent in ("come", "please")]
+            jury.score(task, answers)
+    for run, units in ((letters, "tasks"), (tmp_path / "grouped", "groups of tasks")):
+        run_command("report", run, "-o", tmp_path / "report.html")
+        assert f"interval over {units}, on" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_every_page_says_what_show_says(count: int, tmp_path: Path, browser: Bro
                 verdict["question"],
                 verdict["status"].replace("_", " ")
                 if verdict["score"] is None
-                else f"{verdict['score']:.3f}",
+                else f"{verdict['score']:.4f}",
             )
             for verdict in trace["verdicts"]
         )

@@ -321,6 +321,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
+        counts += [f"judge {name} {number}" for name, number in sorted(row.judges.items())]
         label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
         kind = f"{row.verdicts} of kind {row.kind} ({', '.join(counts)})"
         print_message(f"{label}: {kind}, for example: {example}")

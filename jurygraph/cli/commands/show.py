@@ -243,9 +243,9 @@ def export(
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
     The first sheet of xlsx says which agent is better; the second has question, answer, agent, reward, judged share
-    (both to four decimals) and what was lost in words, the lowest reward first; the last has the columns of csv. A text
-    is never a formula there, whatever it begins with; control characters are escaped, and texts are cut at 32,767
-    characters.
+    (both to four decimals) and what was lost in words, failed rewards first, then the lowest; the last has the columns
+    of csv. A text is never a formula there, whatever it begins with; control characters are escaped, and texts are cut
+    at 32,767 characters.
 
     \b
     Example:

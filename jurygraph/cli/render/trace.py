@@ -18,7 +18,7 @@ from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Call, Failure, RecordedVerdict
+from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import TermView, WeightsView
 from jurygraph.views.trace import TextsView, TraceView
@@ -170,7 +170,7 @@ def _note_lines(view: TraceView) -> Iterator[str]:
     yield from view.judges
     yield from view.notes
     for material in view.materials:
-        note = material.note if material.failure is None else _describe_failure(material.failure)
+        note = material.note if material.failure is None else _describe_failure(material)
         yield f"material {material.name}: {note}"
 
 
@@ -199,7 +199,7 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     verdict = explained.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
-        lines.append(_describe_failure(verdict.failure, verdict.reason))
+        lines.append(_describe_failure(verdict, verdict.reason))
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
     if verdict.unsupported is not None:
@@ -246,9 +246,11 @@ def _prediction_details(verdict: RecordedVerdict) -> Iterator[str]:
         yield f"judged in both orders: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2"
 
 
-def _describe_failure(failure: Failure, reason: str = "") -> str:
+def _describe_failure(failed: RecordedVerdict | Material, reason: str = "") -> str:
+    failure = failed.failure
+    assert failure is not None, "the caller looks for it"
     message = f": {failure.message}" if failure.message not in ("", reason) else ""
-    return f"{failure.cause} failure: {failure.kind}{message}"
+    return f"{failure.name_cause(bool(failed.calls))}: {failure.kind}{message}"
 
 
 def verdict_lines(view: QuestionView) -> Iterator[str]:
@@ -316,7 +318,7 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     if verdict.gated_by is not None:
         return f"no call: the question was not put to {evaluator}, because of {escape_line(verdict.gated_by)}"
     if verdict.failure is not None:
-        return f"no reply: {escape_line(_describe_failure(verdict.failure))}"
+        return f"no reply: {escape_line(_describe_failure(verdict))}"
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 

@@ -74,7 +74,10 @@ ReadTexts = Callable[[], Mapping[int, bytes]]
 
 @dataclass
 class FailureRow:
-    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response`."""
+    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response`.
+
+    `judges` counts those of judges that are named.
+    """
 
     cause: Cause
     kind: str
@@ -82,6 +85,7 @@ class FailureRow:
     response: str
     verdicts: int = 0
     evaluators: dict[str, int] = field(default_factory=dict)
+    judges: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_transient(self) -> bool:
@@ -95,6 +99,7 @@ class FailureRow:
     def to_json(self) -> dict[str, Any]:
         content = asdict(self)
         content["evaluators"] = _sort_by_name(self.evaluators)
+        content["judges"] = _sort_by_name(self.judges)
         return content
 
 
@@ -313,6 +318,8 @@ class Summary:
                 row.response = response
             row.verdicts += 1
             row.evaluators[question.evaluator] = row.evaluators.get(question.evaluator, 0) + 1
+            if "judge" in verdict:
+                row.judges[verdict["judge"]] = row.judges.get(verdict["judge"], 0) + 1
 
     def count_finding(self, verdict: StoredBody, question: Question) -> None:
         """Count a verdict among the findings that need a quotation, if it is one."""

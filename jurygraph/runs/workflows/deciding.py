@@ -115,11 +115,14 @@ class _Batch:
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(self, decision: Decision, combiners: Combiners) -> TableRewards:
+    def decide(
+        self, decision: Decision, combiners: Combiners, judge: str | None = None
+    ) -> TableRewards:
+        table = self.table if judge is None else self.table.keep_judge(judge)
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
-            return reward_values(decision, self.table, combiners)
+            return reward_values(decision, table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
-        tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
+        tables = [table.select(slice(*ends)) for ends in pairwise(edges)]
         return _join_values(reward_values(decision, table, combiners) for table in tables)
 
 
@@ -179,8 +182,17 @@ class VerdictTables:
         table = _unpack_table(questions, sum(sizes), first.widths, cells)
         self._batches.append(_Batch(task=first.task, questions=questions, table=table, sizes=sizes))
 
-    def decide(self, config: Config) -> DecidedRewards:
-        """Return the rewards that `rescore` gives under a config. Raises as it does."""
+    @property
+    def judges(self) -> list[str]:
+        """Return the names of judges that answer a question together, sorted."""
+        panels = [seats for batch in self._batches for seats in batch.table.judges.values()]
+        return sorted({judge for seats in panels if len({*seats}) > 1 for judge in seats if judge})
+
+    def decide(self, config: Config, judge: str | None = None) -> DecidedRewards:
+        """Return the rewards that `rescore` gives under a config, or would without a judge's colleagues.
+
+        Raises as it does.
+        """
         refuse_other_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
@@ -188,7 +200,7 @@ class VerdictTables:
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
         nothing = TableRewards(*np.zeros((3, 0)))
-        values = [batch.decide(decision, combiners) for batch, decision in pairs]
+        values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
         return DecidedRewards(_join_values([nothing, *values]), decisions)
 
     def _decision(self, task: str, config: Config, combiners: Combiners) -> Decision:

@@ -178,7 +178,12 @@ def test_failures_are_listed_by_frequency() -> None:
             "t",
             "b",
             None,
-            *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)],
+            *[
+                verdict_with_failure("b", "response", "truncated", f"{n}").model_copy(
+                    update={"judge": "moody"}
+                )
+                for n in range(2)
+            ],
         ),
     )
     assert summary.to_json()["failures"] == [
@@ -189,6 +194,7 @@ def test_failures_are_listed_by_frequency() -> None:
             "response": "b",
             "verdicts": 2,
             "evaluators": {"tone": 2},
+            "judges": {"moody": 2},
         },
         {
             "cause": "infrastructure",
@@ -197,6 +203,7 @@ def test_failures_are_listed_by_frequency() -> None:
             "response": "a",
             "verdicts": 1,
             "evaluators": {"tone": 1},
+            "judges": {},
         },
     ]
     add(

@@ -167,6 +167,13 @@ WRONG_SETTINGS = [
         ConfigError,
         "--set scale.x: 'scale' has no settings of its own; set it as a whole",
     ),
+    ("fold=mean", ConfigError, "key fold: unknown; write it in an entry of `evaluators`"),
+    ("rubric.criteria={}", ConfigError, "unknown; write it at the top, not below `rubric`"),
+    (
+        "evaluators.tone.fold=mean",
+        ConfigError,
+        "'evaluators' is a list, whose entries are counted from 0",
+    ),
     (
         "components={x: {combiner: nothing.like_it, inputs: {a: tone}}}",
         ConfigError,
