@@ -70,6 +70,8 @@ def read_rows(path: Path) -> Iterator[PlacedRow]:
     }
     suffix = _suffix_of(path)
     if suffix not in readers:
+        with refuse_unreadable(path):
+            path.open("rb").close()  # a folder, or a name without a file, has no format either
         formats = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
         raise InputError(f"{path}: has no table format in its name; give {formats}")
     if path.is_fifo():  # it would be read twice
@@ -174,6 +176,9 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     advice = f"quote a value that holds {_SEPARATORS[separator]}"
                     line = reader.line_num + skipped
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
+                if values == columns and len(columns) > 1:
+                    location = f"{path}, line {last_line + 1}"
+                    raise InputError(f"{location}: is the header once more; remove the line")
                 if values:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
