@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from os import PathLike
@@ -106,6 +106,16 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
         return None
     text = shorten(similar) if similar == similar.strip() else quote(similar)
     return f"did you mean {text}?"
+
+
+def note_similar_names(names: Iterable[str]) -> Iterator[str]:
+    """Yield a note on each two names of people that differ only in case or spaces, and count as two."""
+    first: dict[str, str] = {}
+    for name in sorted(set(names)):
+        other = first.setdefault("".join(name.casefold().split()), name)
+        if other != name:
+            pair = f"{quote(other)} and {quote(name)}"
+            yield f"{pair} differ only in case or spaces, and count as two people; write one name if they are one"
 
 
 _QUERY = ("query",)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jurygraph.messages import shell_quote, validate
+from jurygraph.messages import note_similar_names, shell_quote, validate
 from jurygraph.schema import Criterion, Response, Task
 from tests.rows import all_rows
 
@@ -35,6 +35,11 @@ def test_names_of_other_projects_lead_to_the_fields_that_they_mean() -> None:
         needed = {"id": "a", "query": "?"} if model is Task else {"text": "!"}
         problem = validate(model, {**needed, wrong: "x"})
         assert str(problem) == f"unknown; did you mean {right}?"
+
+
+def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
+    (note,) = note_similar_names(["ann b", "Ann  B", "bo", "ann b"])
+    assert note.startswith("'Ann  B' and 'ann b' differ only in case or spaces, and count as two")
 
 
 def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:

@@ -100,6 +100,10 @@ ScoreColumn = Annotated[
 AgentColumn = Annotated[
     str | None, option("C", "Column that names the agent.", "--agent-column", "--agent")
 ]
+ColumnNames = Annotated[
+    list[str] | None,
+    option("NAME=C", "Column of the file for item, text, agent, label, …; repeat it.", "--column"),
+]
 RATING_COLUMN_OPTIONS = {
     **dict.fromkeys(("item", "id"), "--id-column"),
     **dict.fromkeys(("reviewer", "annotator"), "--reviewer-column"),
@@ -110,6 +114,17 @@ RATING_COLUMN_OPTIONS = {
 
 def named_columns(**columns: str | None) -> dict[str, str]:
     return {name: column for name, column in columns.items() if column}
+
+
+def parse_columns(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Return the columns by the names that `--column NAME=COLUMN` gives to them."""
+    columns = {}
+    for pair in pairs or ():
+        name, _, column = pair.partition("=")
+        if not (name and column):
+            raise InputError(f"--column {pair}: expected NAME=COLUMN, such as label=stars")
+        columns[name] = column
+    return columns
 
 
 def split_names(text: str | None) -> list[str]:

@@ -1,6 +1,6 @@
 """Tables of rated texts: a row for each text that an annotator labelled."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,17 +9,18 @@ from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at
-from jurygraph.sources.ratings import read_rated_texts, read_texts
+from jurygraph.sources.ratings import NUMERAL, FileRows, read_rated_texts, read_texts
 
 COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
 
 
 class RatedTable(NamedTuple):
-    """The tasks and the votes of a table, both in its order."""
+    """The tasks and the votes of a table, both in its order; and notes on labels that may be slips."""
 
     tasks: list[TaskLine]
     votes: list[RatedText]
+    notes: list[str]
 
 
 def read_rated_table(
@@ -55,7 +56,19 @@ def read_rated_table(
     for item, rated in by_item.items():
         people = [vote.annotator for vote in rated]
         tasks.append(item_to_task(str(path), item, rated, people, texts, prompts))
-    return RatedTable(tasks, votes)
+    return RatedTable(tasks, votes, list(_note_words(file)))
+
+
+def _note_words(file: FileRows[RatedText]) -> Iterator[str]:
+    """Yield a note on the first word among labels of which most are numbers."""
+    labels = [(position, str(vote.label)) for position, vote in file.rows if vote.label is not None]
+    words = [(position, label) for position, label in labels if not NUMERAL.fullmatch(label)]
+    if 0 < 2 * len(words) < len(labels):
+        position, word = words[0]
+        where = f"{file.path}, {position}, field {file.columns['label']}"
+        others = f"{len(labels) - len(words)} of {len(labels)} labels are numbers"
+        hint = "a history takes numbers alone: write one, or empty the cell"
+        yield f"{where}: is {quote(word)}, and {others}; {hint}"
 
 
 def item_to_task(

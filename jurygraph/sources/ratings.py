@@ -397,7 +397,9 @@ def _to_model(
     for name, column in columns.items():
         # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.
         if column in values or model.model_fields[name].is_required():
-            fields[name] = _normalize(name, values.get(column))
+            # In CSV, a cell that is missing at the end of a line is empty.
+            value = values.get(column)
+            fields[name] = _normalize(name, "" if csv and value is None else value)
     if csv:
         _parse_cells(fields, getattr(model, "json_columns", ()))
     nonempty = {}

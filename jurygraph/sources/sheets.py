@@ -48,7 +48,8 @@ class SheetItem(RatedItem):
         is_pair = self.first is not None and self.second is not None
         if (self.text is not None) == is_pair or (self.first is None) != (self.second is None):
             raise ValueError(
-                "`text` is needed, or else `first` and `second`; give an item one text, or two to compare"
+                "`text` is needed, or else `first` and `second`; give an item one text, or two to compare, or name "
+                "their columns (--column text=C)"
             )
         return self
 
@@ -230,9 +231,10 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
         raise InputError(
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
-    misplaced = [path for path in sheets if Path(path).suffix == ".jsonl"]
-    if misplaced and Path(key).suffix != ".jsonl":
-        raise InputError(f"{key}: is a sheet; the key comes first: {misplaced[0]}")
+    if Path(key).suffix == ".csv":
+        keys = [path for path in sheets if Path(path).suffix == ".jsonl"]
+        found = keys[0] if keys else "the key.jsonl that `jurygraph assign` wrote beside the sheets"
+        raise InputError(f"{key}: is a sheet; the key comes first: {found}")
     key_rows = {row.id: row for _, row in read_models(Path(key), SheetKeyRow).rows}
     votes: dict[str, SheetVote] = {}
     for path in sheets:

@@ -70,6 +70,8 @@ def read_rows(path: Path) -> Iterator[PlacedRow]:
     }
     suffix = _suffix_of(path)
     if suffix not in readers:
+        with refuse_unreadable(path):
+            path.open("rb").close()  # a folder, or a name without a file, has no format either
         formats = ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
         raise InputError(f"{path}: has no table format in its name; give {formats}")
     if path.is_fifo():  # it would be read twice
@@ -174,6 +176,9 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     advice = f"quote a value that holds {_SEPARATORS[separator]}"
                     line = reader.line_num + skipped
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
+                if values == columns and len(columns) > 1:
+                    location = f"{path}, line {last_line + 1}"
+                    raise InputError(f"{location}: is the header once more; remove the line")
                 if values:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
@@ -347,9 +352,9 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
-            beside = root / file
-            if beside.is_file() and _is_below(str(beside), root):
-                meant = quote(os.path.relpath(beside))
+            candidate = root / file
+            if candidate.is_file() and _is_below(str(candidate), root):
+                meant = quote(os.path.relpath(candidate))
                 hint = f"names are read from the current folder: write {meant}"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None

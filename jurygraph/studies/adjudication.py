@@ -22,7 +22,12 @@ from jurygraph.sources.files import validate_at
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
-from jurygraph.studies.consensus import FittedConsensus, name_likeliest, rank_agents
+from jurygraph.studies.consensus import (
+    FittedConsensus,
+    StudyPreset,
+    name_likeliest,
+    rank_agents,
+)
 from jurygraph.studies.report import Report, ReportTable
 
 _SAVE_HINT = "save it with `jurygraph consensus RATINGS --json`"
@@ -47,7 +52,7 @@ class SavedConsensus(FrozenModel):
 
     classes: tuple[Label, ...]
     values: tuple[Number, ...]
-    preset: str
+    preset: StudyPreset
     method: Method
     settings: Mapping[str, Any]
     counts: _SavedCounts
@@ -115,13 +120,16 @@ def select_ambiguous(
     for name, saved_item in saved.items.items():
         if saved_item.ambiguity > above:
             if name not in item_of_key:
-                hint = "add it to ITEMS, with its `agent` if the ratings have agents"
+                hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
             selected.append(item_of_key[name])
     if not selected:
         highest = max(item.ambiguity for item in saved.items.values())
         problem = f"no item is more ambiguous than {above:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
+        if saved.method == "majority":
+            problem += " by majority vote, for which only ties are ambiguous"
+            hint = "save the consensus again with --method stableval"
         raise InputError(f"--above: {problem}; {hint}")
     return selected
 

@@ -20,7 +20,7 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
 )
-from jurygraph.messages import join_names
+from jurygraph.messages import join_names, note_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
@@ -332,6 +332,7 @@ _SIDES = {-1: "below", 0: "not shown to be above or below", 1: "above"}
 def _notes(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str]:
+    yield from note_similar_names(name for matrix in matrices for name in matrix.reviewers)
     has_order = level != "nominal"
     with_alpha = [figures for figures in parts if figures["alpha"] is not None]
     no_alpha = [figures for figures in parts if figures["alpha"] is None]

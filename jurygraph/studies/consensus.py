@@ -20,7 +20,14 @@ from jurygraph.aggregation.consensus import (
 from jurygraph.aggregation.consensus.fitting import METHODS, PUBLISHED_SEED, Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, join_names, quote, shorten
+from jurygraph.messages import (
+    describe_value,
+    did_you_mean,
+    join_names,
+    note_similar_names,
+    quote,
+    shorten,
+)
 from jurygraph.schema.rating import Label, Vote, find_class, format_label
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 from jurygraph.studies import symbols
@@ -411,6 +418,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
             "agents and items are by majority vote, ties shared; --method stableval takes the model"
         )
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
+    warnings += note_similar_names(ballots.annotator)
     values = settings.values
     if not values:
         values = [index / (len(classes) - 1) for index in range(len(classes))]

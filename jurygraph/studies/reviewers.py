@@ -28,7 +28,7 @@ from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.messages import shorten
+from jurygraph.messages import note_similar_names, quote, shorten
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
@@ -483,7 +483,12 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
             problem = (
                 "predicts none of the ratings: responses, reviewers or dimensions have other names"
             )
-            raise InputError(f"{run.run}: {problem}; a response needs the id of the rated item")
+            cells = []
+            for dimension, reviewer, item in (min(run.verdicts, default=("",) * 3), min(rated)):
+                cells.append(f"{quote(reviewer)} on {quote(dimension)} of {quote(item)}")
+            examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
+            hint = "a response needs the id of the rated item"
+            raise InputError(f"{run.run}: {problem} ({examples}); {hint}")
         if unrated:
             yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated}"
 
@@ -796,8 +801,8 @@ def _difference_table(differences: Sequence[Figures]) -> ReportTable:
         "dimension",
         "error of",
         "less that of",
-        "absolute (95 %)",
-        "p (Holm)",
+        "absolute (95 %, this pair)",
+        "p (Holm, all pairs)",
         "nearer to",
         "farther from",
     )
@@ -827,6 +832,7 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
 
 
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+    yield from note_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"

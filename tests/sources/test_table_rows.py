@@ -68,6 +68,17 @@ def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_and_a_name_without_a_file_have_no_format_to_ask_for(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert refusal(tmp_path / "run") == ": is a folder; name a file"
+    assert refusal(tmp_path / "rum").startswith(": there is no such file")
+
+
+def test_files_that_were_joined_with_their_headers_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a,b\n1,2\n\na,b\n3,4\n")
+    assert refusal(path) == ", line 4: is the header once more; remove the line"
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
 @pytest.mark.parametrize("cut", ["short", "damaged"])
 def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(

@@ -210,6 +210,9 @@ def test_items_that_cannot_be_chosen_are_refused(
     with pytest.raises(InputError) as raised:
         select_ambiguous(saved, above, [SheetItem(item=name, text="A") for name in items])
     assert str(raised.value).startswith(problem)
+    voted = saved.model_copy(update={"method": "majority"})
+    with pytest.raises(InputError, match="only ties are ambiguous; save the consensus again with"):
+        select_ambiguous(voted, 1.0, [])
 
 
 SAVED = (

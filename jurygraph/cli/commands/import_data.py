@@ -9,12 +9,14 @@ from typing import Annotated, Literal
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AsJson,
+    ColumnNames,
     ItemColumn,
     ReviewerColumn,
     ScoreColumn,
     argument,
     named_columns,
     option,
+    parse_columns,
     split_names,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
@@ -32,9 +34,9 @@ from jurygraph.interchange.readers import (
     VOTE_READERS,
 )
 from jurygraph.interchange.rows import Imported
-from jurygraph.messages import did_you_mean, join_names, shell_quote
+from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.rating import Vote, format_label
+from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -64,10 +66,6 @@ ScaleOption = Annotated[
 ]
 RatingsFile = Annotated[
     str | None, option("F", "Second output file (ratings): the ratings themselves.")
-]
-ColumnNames = Annotated[
-    list[str] | None,
-    option("NAME=C", "Column of the file (ratings) for item, text, annotator, label, …."),
 ]
 RaterColumns = Annotated[
     str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
@@ -150,12 +148,12 @@ def import_(
     for name, (value, forms) in used_options.items():
         if value and form not in forms:
             raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
-    if form in RATING_FORMATS:
+    if form in (*RATING_FORMATS, RATINGS):
         _refuse_other_suffix(target)
     if target != "-":
         refuse_unwritable(target, *files)
     if form == RATINGS:
-        _import_ratings(files[0], target, ratings, column or (), named, json)
+        _import_ratings(files[0], target, ratings, {**named, **parse_columns(column)}, json)
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
@@ -193,22 +191,17 @@ def _import_ratings(
     file: str,
     tasks: str,
     ratings: str | None,
-    columns: Sequence[str],
-    named: Mapping[str, str],
+    columns: Mapping[str, str],
     json: bool,
 ) -> None:
     """Write the tasks and the votes of one table; both are read whole before one is written."""
-    pairs = [name.partition("=") for name in columns]
-    for name, equals, value in pairs:
-        if not (name and equals and value):
-            raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
-    renamed = {name: value for name, _, value in pairs}
     options = {**RATING_COLUMN_OPTIONS, "text": "--column text=C"}
-    table = read_rated_table(file, {**named, **renamed}, options)
+    table = read_rated_table(file, columns, options)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"
         )
+    _refuse_other_suffix(ratings)
     refuse_unwritable(ratings, file)
     _write(tasks, _json_lines(table.tasks))
     _write(ratings, _json_lines(table.votes))
@@ -221,8 +214,10 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
+    for note in (*table.notes, *note_similar_names(annotators)):
+        print_message(note)
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
-    print_message(f"next: jurygraph consensus {shell_quote(ratings)}")
+    print_message(f"next: jurygraph consensus {_consensus_arguments(ratings, table.votes, ())}")
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -237,7 +232,7 @@ def _refuse_other_suffix(target: str) -> None:
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
         jsonl_name = Path(name).with_suffix(".jsonl")
-        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {jsonl_name}")
+        raise InputError(f"{target}: is written as JSONL; name the file {jsonl_name}")
 
 
 def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
@@ -259,6 +254,8 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     figures = {"ratings_file": target, **counts, "screened_out": screened_out}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
+    for note in note_similar_names(annotators):
+        print_message(note)
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
     if screened_out:
@@ -280,9 +277,8 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
     words = shell_quote(target)
     if rows and rows[0].row.consensus:
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
-    classes = list(map(format_label, rows[0].row.classes)) if rows else []
-    if any(isinstance(vote.label, str) for vote in votes) and classes:
-        words += f" --classes {shell_quote(','.join(classes))}"
+    elif any(isinstance(vote.label, str) for vote in votes):
+        words += " --classes LOWEST,…,HIGHEST"
     several = sorted({str(vote.dimension) for vote in votes})
     if len(several) > 1:
         words += f" --dimension {shell_quote(several[0])}"

@@ -15,6 +15,7 @@ from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
     AsJson,
+    ColumnNames,
     ItemColumn,
     PlotFile,
     RatingsInput,
@@ -24,6 +25,7 @@ from jurygraph.cli.options import (
     argument,
     named_columns,
     option,
+    parse_columns,
     split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
@@ -34,6 +36,7 @@ from jurygraph.inference.agreement import AlphaLevel
 from jurygraph.messages import did_you_mean, join_names, quote, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
+from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL,
@@ -52,7 +55,7 @@ from jurygraph.sources.sheets import (
     sheet_to_csv,
 )
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import LEAST_SHARED, read_parts
 from jurygraph.studies.consensus import (
     Settings,
@@ -171,8 +174,12 @@ def consensus(
         names = ",".join([classes, *map(str, ratings[1:])])
         raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
     columns = named_columns(item=item, annotator=annotator, label=label, agent=agent, group=group)
-    ballots = _read_ballots(ratings, columns, dimension, classes, gold)
     earlier = None if before is None else read_consensus(before)
+    scale = split_names(classes)
+    if earlier is not None:
+        scale = scale or list(map(format_label, earlier.classes))
+        preset = preset or earlier.preset
+    ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = Settings(
         preset=preset,
@@ -204,7 +211,7 @@ def _read_ballots(
     ratings: Sequence[Path],
     columns: Mapping[str, str],
     dimension: str | None,
-    classes: str | None,
+    classes: Sequence[str],
     gold: Path | None,
 ) -> VoteColumns:
     files = [
@@ -220,7 +227,7 @@ def _read_ballots(
         if name in ("item", "agent", "label"):
             gold_columns[name] = column
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return collect_votes(files, dimension, split_names(classes), gold_labels)
+    return collect_votes(files, dimension, classes, gold_labels)
 
 
 def _parse_class_credits(text: str) -> list[float]:
@@ -338,6 +345,7 @@ def assign(
         ),
     ] = None,
     item: ItemColumn = None,
+    column: ColumnNames = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
     json: AsJson = False,
 ) -> None:
@@ -369,12 +377,13 @@ def assign(
     names = _read_names(reviewers)
     if per_item > len(names):
         raise InputError(
-            f"--per-item: is {per_item}, and there are {len(names)} reviewers; name more, or lower it"
+            f"--per-item: is {per_item}, and --reviewers names {len(names)}; name more, or lower it"
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
-    sheet_items = _read_items(items, item)
-    common = [] if gold is None else [row for _, row in read_items(gold).rows]
+    sheet_items, common = _read_items(
+        items, gold, {**named_columns(item=item), **parse_columns(column)}
+    )
     questions = _read_sheet_questions(dimensions)
     if questions[0].classes and (ambiguous or any(entry.is_pair for entry in sheet_items + common)):
         raise InputError(
@@ -430,7 +439,7 @@ def assign(
     if ambiguous:
         lines.append(f"scores: {', '.join(map(format_label, saved.classes))}")
         again = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        lines.append(f"last: {again} {_consensus_options(saved, item)}")
+        lines.append(f"last: {again}, with the options that named the columns of RATINGS")
     print_report(json, figures, lines)
 
 
@@ -442,25 +451,26 @@ def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus
         print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
 
 
-def _read_items(path: Path, column: str | None) -> list[SheetItem]:
-    if not path.is_dir():
-        file = read_items(path, named_columns(item=column), RATING_COLUMN_OPTIONS)
+def _read_items(
+    items: Path, gold: Path | None, columns: Mapping[str, str]
+) -> tuple[list[SheetItem], list[SheetItem]]:
+    """Return the items of a file or a run, and those of the file that every reviewer gets."""
+    is_run = items.is_dir()
+    if is_run and columns:
+        raise InputError(
+            "--id-column and --column: the responses of a run have no columns; leave them out"
+        )
+    found: dict[Path, list[SheetItem]] = {}
+    paths = [path for path in (items, gold) if path is not None and not (is_run and path == items)]
+    for path, file_columns in columns_by_file(paths, columns):
+        file = read_items(path, file_columns, RATING_COLUMN_OPTIONS)
         if file.unread:
             hidden = f"reviewers do not see {join_names(list(map(quote, file.unread)))}"
             print_message(f"{path}: {hidden}, but `prompt` (or `question`) and the texts")
-        return [row for _, row in file.rows]
-    if column is not None:
-        raise InputError("--id-column: the responses of a run have ids; leave it out")
-    return list(_read_responses(path))
-
-
-def _consensus_options(saved: SavedConsensus, item: str | None) -> str:
-    """Return the options with which a consensus is fitted as a saved one was, as far as that tells."""
-    classes = ",".join(map(format_label, saved.classes))
-    options = f"--classes {shell_quote(classes)}"
-    if saved.preset != "converged":
-        options += f" --preset {saved.preset}"
-    return options if item is None else f"{options} --id-column {shell_quote(item)}"
+        found[path] = [row for _, row in file.rows]
+    if is_run:
+        found[items] = list(_read_responses(items))
+    return found[items], [] if gold is None else found[gold]
 
 
 def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
@@ -472,6 +482,8 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
         return read_sheet_questions(dimensions)
     names = split_names(dimensions)
     for name in names:
+        if ";" in name:
+            raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
         if not name or names.count(name) > 1:
             problem = f"names {quote(name)} twice" if name else "has an empty name"
             raise InputError(f"--dimensions: {problem}; name each dimension once")
@@ -497,19 +509,20 @@ def _format_span(least: int, most: int) -> str:
 
 def _read_names(text: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
-    if os.path.isfile(text):  # unlike `Path.is_file`, also false for what is too long to be a path
-        with closing(TextFile(text)) as file:
-            names = [line.text.strip() for line in file.lines()]
+    # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
+    if os.path.isfile(text) or text.endswith((".txt", ".csv")):
+        with closing(TextFile(text, text)) as file:
+            placed = [(f"{text}, line {line.number}", line.text.strip()) for line in file.lines()]
     else:
-        names = [name for name in split_names(text.replace("\n", ",")) if name]
+        placed = [("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name]
+    names = [name for _, name in placed]
     folded_names: set[str] = set()
-    for name in names:
+    for location, name in placed:
         if not _FILE_NAME.fullmatch(name):
-            raise InputError(
-                f"--reviewers: {quote(name)} cannot name a file; use letters, digits, spaces, . _ @ + and -"
-            )
+            hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
+            raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
         if name.casefold() in folded_names:
-            raise InputError(f"--reviewers: {quote(name)} is there twice; name each reviewer once")
+            raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
         folded_names.add(name.casefold())
     if not names:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
@@ -519,10 +532,11 @@ def _read_names(text: str) -> list[str]:
 def _read_responses(folder: Path) -> Iterator[SheetItem]:
     """Yield the responses of a run as items under their ids, which name them for `study judge`, too."""
     with closing(Run.open(folder)) as run:
-        for trace, response in run.scored_responses():
+        for trace, response, task in run.responses_with_tasks():
             if response is not None:
                 yield SheetItem(
                     item=trace.response_id,
+                    prompt=None if task is None else chat_text(task.query),
                     text=response.text,
                     group=trace.task_id,
                     author=trace.agent,

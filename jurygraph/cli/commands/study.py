@@ -47,7 +47,7 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.messages import shell_quote
+from jurygraph.messages import note_similar_names, shell_quote
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
@@ -395,6 +395,7 @@ def judge(
     people_labels = judge_study.read_labels(named_labels, judged, columns, RATING_COLUMN_OPTIONS)
     studies = judge_study.join_labels(judged, people_labels, split, consensus, question)
     notes = [*judge_study.describe_empty(people_labels)]
+    notes += note_similar_names(label.reviewer or "" for _, label in people_labels.rows)
     questions = {study.judge.question for study in studies if study.judge.reviewer is None}
     names_none = all(label.question is None for _, label in people_labels.rows)
     if question is None and names_none and len(questions) > 1:

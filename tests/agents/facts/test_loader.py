@@ -99,7 +99,7 @@ REFUSED: list[tuple[Any, str]] = [
         make_facts(file="/nowhere/t.csv"),
         "tables.places.file: /nowhere/t.csv: there is no such file; name one that",
     ),
-    (make_facts(file="/"), "tables.places.file: /: has no table format in its name; give .csv"),
+    (make_facts(file="/"), "tables.places.file: /: is a folder; name a file"),
 ]
 
 

@@ -57,6 +57,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         False,
     )
     for sheet in sheets:
+        assert "How much is 6 x 7?" in sheet.read_text(encoding="utf-8")
         rows = sheet.read_text(encoding="utf-8").splitlines()
         assert sum("A: 42" in row for row in rows) == 4, "as many of each agent"
         scored = [row.replace('"",""', '"1",""' if "42" in row else '"0",""') for row in rows]
@@ -114,17 +115,18 @@ def test_from_doubt_to_a_refit(
     read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "adjudicated.jsonl")
     assert read.code == 0, read.err
     step = "jurygraph consensus RATINGS adjudicated.jsonl --before consensus.json"
-    assert f"last: {step} --classes bad,good --id-column reply\n" in made.out
-    assert f"next: {step} --classes bad,good\n" in read.err
+    assert f"last: {step}, with the options that named the columns of RATINGS\n" in made.out
+    assert f"next: {step}\n" in read.err
     assert '"score","reason"' in filled
     assert '"bad, good"' in filled
     turned = run("import", "sheets", sheet, "out/key.jsonl", "--out", "turned.jsonl")
     assert "out/sheets/bo.csv: is a sheet; the key comes first: out/key.jsonl" in turned.err
+    keyless = run("import", "sheets", sheet, "out/sheets/ann.csv", "--out", "turned.jsonl")
+    assert "out/sheets/bo.csv: is a sheet; the key comes first: the key.jsonl" in keyless.err
     second = run(
         "consensus",
         "ratings.csv",
         "adjudicated.jsonl",
-        *options[:2],
         *options[4:],
         "--before",
         "consensus.json",
@@ -278,14 +280,18 @@ def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
     words = ("--reviewers", "ann,bob", "--out", tmp_path / "new", "--dimensions", "taste,taste")
     ended = run("assign", items, *words)
     assert (ended.code, "names 'taste' twice" in ended.err) == (2, True)
+    ended = run("assign", items, *words[:-1], "taste;length")
+    assert (ended.code, "separate names by commas" in ended.err) == (2, True)
 
 
 @all_rows(
     "reviewers, out, problem",
     [
-        ("ann", "new", "--per-item: is 2, and there are 1 reviewers"),
+        ("ann", "new", "--per-item: is 2, and --reviewers names 1"),
         ("ann,Ann", "new", "--reviewers: 'Ann' is there twice"),
-        ("ann,../bob", "new", "--reviewers: '../bob' cannot name a file"),
+        ("ann,../bob", "new", "--reviewers: '../bob' cannot name a sheet"),
+        ("ann;bob", "new", "a comma separates names, or a line in a file"),
+        ("nams.txt", "new", "nams.txt: there is no such file; did you mean "),
         (" , ", "new", "--reviewers: names nobody"),
         ("", "new", "names.txt, line 2: byte 4 (0xe9) is not UTF-8; save the file as UTF-8"),
         ("ann,bob", "full", "full: exists; name a new folder"),
@@ -335,13 +341,14 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     rows = [{"item": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
     rows[0]["label"] = rows[0]["label"].upper()
     table(Path("ratings.csv"), *rows)
-    items = [{"item": f"i{n}", "question": f"Why {n}?", "text": "A", "bot": "b"} for n in range(12)]
+    items = [{"item": f"i{n}", "asked": f"Why {n}?", "reply": "A", "bot": "b"} for n in range(12)]
     table(Path("items.csv"), *items)
+    named = ("--column", "prompt=asked", "--column", "text=reply")
     options = ("--classes", "no,yes", "--method", "stableval", "--subsets", 0)
     first = run("consensus", "ratings.csv", *options, "--json")
     assert first.code == 0, first.err
     Path("consensus.json").write_text(first.out, encoding="utf-8")
-    doubtful = ("--ambiguous", "consensus.json", "--above", 1e-9, "--per-item", 1)
+    doubtful = ("--ambiguous", "consensus.json", *named, "--above", 1e-9, "--per-item", 1)
     made = run("assign", "items.csv", *doubtful, "--reviewers", "b+o@acme.io,boo", "-o", "out")
     assert made.code == 0, made.err
     assert "items.csv: reviewers do not see 'bot'" in made.err
@@ -357,7 +364,7 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
         "yes"
     }
     high = run(
-        "assign", "items.csv", *doubtful[:2], "--above", 30, "--reviewers", "bo,cy", "-o", "x"
+        "assign", "items.csv", *doubtful[:6], "--above", 30, "--reviewers", "bo,cy", "-o", "x"
     )
     assert (high.code, "ambiguity is from 0 to 1, and here " in high.err) == (2, True)
     other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")

@@ -99,7 +99,7 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
             "qags",
             CNN,
             ["-o", "t.csv.gz"],
-            "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl",
+            "t.csv.gz: is written as JSONL; name the file t.jsonl",
         ),
         ("qags", CNN, ["--only", "tasks"], "--only: selects tasks, and qags has none; remove it"),
         ("qags", CNN, ["--ratings", "r.jsonl"], "--ratings: only for ratings; remove it for qags"),
