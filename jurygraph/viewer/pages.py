@@ -48,7 +48,7 @@ class OpenRun:
     """A run that is looked at, with its index; `update` comes before anything else.
 
     Attributes:
-        figures: what its overview shows, and the `means` of its agents.
+        figures: what its overview shows, with the `worst` responses and the `means` of its agents.
         decided: the means by which it was decided.
     """
 
@@ -95,15 +95,16 @@ class OpenRun:
         if start < self.next_update:
             return
         if self.index.update() or not self.figures:
-            self.figures = {**describe_run(self.index), "means": read_means(self.index)}
+            worst = read_page(self.index, TableQuery(sort="reward"), rows=5)
+            means = read_means(self.index)
+            self.figures = {**describe_run(self.index), "means": means, "worst": worst}
             self.decided = read_decisions(self.run)
         end = monotonic()
         self.next_update = end + _PAUSES * (end - start)
 
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
-    worst = read_page(opened.index, TableQuery(sort="reward"), rows=5)
-    return "run.html", {"title": opened.name, **opened.figures, "worst": worst}
+    return "run.html", {"title": opened.name, **opened.figures}
 
 
 def show_table(opened: OpenRun, request: web.Request) -> Page:
