@@ -49,7 +49,7 @@ from jurygraph.graphs.groups import (
     to_groups,
     to_planned_group,
 )
-from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
+from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
 from jurygraph.graphs.survey import files_of_tools
@@ -484,13 +484,10 @@ class Jury(Displayed):
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
-        entering: Sequence[Group | PlannedGroup | GroupOutcome] = checked
-        if active_groups.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
-            entering = await self._plan_groups(checked, sink)
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcomes = []
-        for item in entering:
-            if isinstance(item, Group | PlannedGroup):
+        for item in await self._plan_groups(checked, sink):
+            if isinstance(item, PlannedGroup):
                 with redacted_errors():
                     self.open()
                 outcomes.append(active_groups.add(item, context.with_models(self.gateways, sink)))
@@ -506,21 +503,12 @@ class Jury(Displayed):
         check_group(group, self.context)
         return group
 
-    def _is_planned_by_code(self, group: Group | GroupOutcome) -> bool:
-        return (
-            isinstance(group, Group)
-            and group.plan is None
-            and is_planned_by_code(group.task, self.context)
-        )
-
     async def _plan_groups(
         self, checked: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
     ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
-        unplanned = [
-            (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
-        ]
-        made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
+        tasks = [item.task for item in checked if isinstance(item, Group) and item.plan is None]
+        made = iter(await self._make_plans(tasks, sink))
         planned: list[PlannedGroup | GroupOutcome] = []
         for item in checked:
             if not isinstance(item, Group):
@@ -529,6 +517,15 @@ class Jury(Displayed):
             plan = item.plan or next(made)
             planned.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
         return planned
+
+    async def _make_plans(
+        self, tasks: Sequence[Task], sink: "CallSink | None"
+    ) -> Sequence[Plan | Exception]:
+        """Return the plans of complete tasks, or their errors; for one task alone a graph would cost as much again."""
+        plan = plan_by_code(tasks[0], self.context) if len(tasks) == 1 else None
+        if plan is not None:
+            return [plan]
+        return await self._prepare_batch([(task, None) for task in tasks], sink) if tasks else []
 
     @property
     def max_concurrent_groups(self) -> int:

@@ -70,15 +70,14 @@ def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
     return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
 
 
-def is_planned_by_code(task: Task, context: GraphContext) -> bool:
-    """Return whether nothing about a complete task has to be read or annotated first: `plan_by_code` plans it."""
-    planning = _begin(task)
-    return not (_has_unread_profiles(planning, context) or _lacks_graph(planning, context))
+def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
+    """Return the plan of a complete task, or its error, as the prepare graph would; the task is all that it sees.
 
-
-def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception:
-    """Return the plan of such a task, or its error, as the prepare graph would; the task is all that it sees."""
+    None where something about it has to be read or annotated first.
+    """
     planning = _begin(task)
+    if _has_unread_profiles(planning, context) or _lacks_graph(planning, context):
+        return None
     try:
         if _has_weights(planning, context):
             planning = cast(TaskPlanning, {**planning, **_weigh(planning, context)})
