@@ -35,7 +35,7 @@ from jurygraph.graphs.routing import (
 )
 from jurygraph.graphs.state import ScoreState
 from jurygraph.graphs.time_limits import fresh_context
-from jurygraph.graphs.traces import GroupFindings, build_traces
+from jurygraph.graphs.traces import build_traces
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import (
     Branch,
@@ -186,10 +186,7 @@ async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[
         if isinstance(rows, Exception):
             entry.error = rows
             continue
-        findings = GroupFindings(entry.verdicts, entry.material, rows)
-        groups.let_out(
-            entry, result_or_error(partial(build_traces, entry.group, findings, entry.context))
-        )
+        groups.let_out(entry, result_or_error(partial(build_traces, entry, rows)))
     for entry in complete:
         if entry.error is not None:
             groups.let_out(entry, entry.error)
