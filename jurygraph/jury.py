@@ -343,7 +343,9 @@ class Jury(Displayed):
         from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
 
         return JuryRunnable(
-            lambda group: stream_events(partial(self._score_group, group, None)), self._iterate
+            lambda group: stream_events(partial(self._score_group, group, None)),
+            self._iterate,
+            self.run,
         )
 
     def as_node(
