@@ -12,7 +12,7 @@ from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
-from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema import Response, Task
 
 
 class Forecaster:
@@ -70,8 +70,13 @@ class Forecaster:
         calls: CallStore,
     ) -> None:
         jury = self._job.jury
-        plan = await self._plan(task, estimator, calls)
-        if plan is None:
+        with self._job.locate_errors([task]):
+            # without a graph that a model would have to annotate
+            plan, first = await self._planner.aestimate_plan(
+                task, self._job.profile_line(task), calls
+            )
+        estimator.add(first)
+        if plan is None:  # a model must read its profiles first
             self._forecast.add_group((), responses, jury.evaluators)
             return
         self.plan_notes.add(plan)
@@ -84,14 +89,3 @@ class Forecaster:
                 task, responses, unconditional, reusable, calls
             )
             estimator.add(requests)
-
-    async def _plan(self, task: Task, estimator: Estimator, calls: CallStore) -> Plan | None:
-        """Return the plan of a task, without a graph that a model would have to annotate.
-
-        None where a model must read its profiles first. The first requests are added to the estimator.
-        """
-        profiles = self._job.profile_line(task)
-        with self._job.locate_errors([task]):
-            plan, first = await self._planner.aestimate_plan(task, profiles, calls)
-        estimator.add(first)
-        return plan
