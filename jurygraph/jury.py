@@ -275,7 +275,7 @@ class Jury(Displayed):
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._start_use()
         gateways = self.gateways if self._plans_by_model else NO_GATEWAYS
-        return await plan_tasks(batch, self.context.for_batch(len(batch), gateways, sink))
+        return await plan_tasks(batch, [self.context.with_models(gateways, sink) for _ in batch])
 
     @property
     def _plans_by_model(self) -> bool:
@@ -382,14 +382,15 @@ class Jury(Displayed):
             )
         done = 0
         total = len(items) if isinstance(items, Sized) else None
-        scheduler = self._schedule(to_groups("items", items), sink)
-        async with aclosing(scheduler.run_in_order()) as results:
+        scheduler = self._schedule(to_groups("items", items), sink, in_order=True)
+        async with aclosing(scheduler.run()) as results:
             async for finished in results:
-                traces = self._take(finished.outcome)
-                done += 1
-                if progress is not None:
-                    progress(done, total)
-                yield traces
+                for group in finished:
+                    traces = self._take(group.outcome)
+                    done += 1
+                    if progress is not None:
+                        progress(done, total)
+                    yield traces
 
     async def ascore_as_finished(
         self, groups: Iterable[Group], sink: "CallSink | None" = None
@@ -401,13 +402,10 @@ class Jury(Displayed):
         """
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                yield [group._replace(outcome=self._redact(group.outcome)) for group in finished]
-
-    def _redact(self, outcome: GroupOutcome) -> GroupOutcome:
-        try:
-            return self._take(outcome)
-        except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-            return error
+                yield [
+                    group._replace(outcome=result_or_error(partial(self._take, group.outcome)))
+                    for group in finished
+                ]
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -431,7 +429,9 @@ class Jury(Displayed):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    def _schedule(self, groups: Iterable[Group], sink: "CallSink | None") -> GroupScheduler:
+    def _schedule(
+        self, groups: Iterable[Group], sink: "CallSink | None", in_order: bool = False
+    ) -> GroupScheduler:
         return GroupScheduler(
             groups=groups,
             start_batch=partial(self._start_batch, sink=sink),
@@ -439,6 +439,7 @@ class Jury(Displayed):
             most_responses=self._most_responses,
             plans_by_model=self._plans_by_model,
             langsmith=self.config.langsmith,
+            in_order=in_order,
         )
 
     async def _start_batch(
@@ -510,7 +511,13 @@ class Jury(Displayed):
     ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
         tasks = [item.task for item in checked if isinstance(item, Group) and item.plan is None]
-        made = iter(await self._make_plans(tasks, sink))
+        plans: Sequence[Plan | Exception] = ()
+        # for one task alone, the prepare graph would cost as much again as `ascore` does
+        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
+            plans = [plan_or_error]
+        elif tasks:
+            plans = await self._prepare_batch([(task, None) for task in tasks], sink)
+        made = iter(plans)
         planned: list[PlannedGroup | GroupOutcome] = []
         for item in checked:
             if not isinstance(item, Group):
@@ -519,15 +526,6 @@ class Jury(Displayed):
             plan = item.plan or next(made)
             planned.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
         return planned
-
-    async def _make_plans(
-        self, tasks: Sequence[Task], sink: "CallSink | None"
-    ) -> Sequence[Plan | Exception]:
-        """Return the plans of complete tasks, or their errors; for one task alone a graph would cost as much again."""
-        plan = plan_by_code(tasks[0], self.context) if len(tasks) == 1 else None
-        if plan is not None:
-            return [plan]
-        return await self._prepare_batch([(task, None) for task in tasks], sink) if tasks else []
 
     @property
     def max_concurrent_groups(self) -> int:

@@ -50,15 +50,17 @@ PrepareNode = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[
 
 
 async def plan_tasks(
-    tasks: Sequence[tuple[Task, ProfilesLine | None]], context: BatchContext
+    tasks: Sequence[tuple[Task, ProfilesLine | None]], contexts: Sequence[GraphContext]
 ) -> list[Plan | Exception]:
     """Return the plan of each task of a batch, or its error. Each has its profiles of a PROFILES file, if any.
 
+    There is a context for each task, with clients of its own.
+
     Parts that a task lacks are those of the config's `task_defaults`.
     """
-    defaults = context.tasks[0].config.task_defaults
+    defaults = contexts[0].config.task_defaults
     start = [_begin(defaults.complete(task), line) for task, line in tasks]
-    output = await build().ainvoke(PrepareState(tasks=start), context=context)
+    output = await build().ainvoke(PrepareState(tasks=start), context=BatchContext(contexts))
     plans: list[Plan | Exception] = []
     for planning, began in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")

@@ -141,19 +141,15 @@ async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        calls = _make_calls(branch, groups[number], group_work)
-        if calls is not None:
-            groups[number].start(branch, calls)
+        if branch in group_work.branches:
+            groups[number].start(branch, _make_calls(branch, groups[number], group_work))
 
 
-def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
-    """Return the calls of a branch for a group, None without any."""
+def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls:
     survey = entry.group.plan.survey
     if branch == "derive":
-        return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
-    judgements = work.judgements.get(branch)
-    if not judgements:
-        return None
+        return deriver_calls(work.derivations, survey, entry.context)
+    judgements = work.judgements[branch]
     entry.report_questions(judgements)
     return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
 

@@ -164,11 +164,9 @@ class Run(Displayed):
                     problem = f"has other settings than {runs[0].folder}: {found}"
                     raise InputError(f"{run.folder}: {problem}; read it by itself")
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
-            counts = Counter(ledger.keys("trace"))
-            repeated = [name for name, number in counts.items() if number > 1]
-            if repeated:
-                name = quote(min(repeated))
-                raise InputError(f"{folder}: two of its runs have a response {name}")
+            for name, number in Counter(ledger.keys("trace")).most_common(1):
+                if number > 1:
+                    raise InputError(f"{folder}: two of its runs have a response {quote(name)}")
             opening.pop_all()  # closed with the ledger that joins them
         header = first.without_shard().model_copy(update=relocate(first, members[0], folder))
         return cls(folder, ledger, header)
