@@ -35,7 +35,7 @@ ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
 """Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
 Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
-Run = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
+RunToEnd = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
 """Runs a coroutine, for callers without an event loop."""
 Write = Callable[[dict[str, Any]], object]
 
@@ -52,7 +52,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     InputError for another input, and the errors of `Jury.score`.
     """
 
-    def __init__(self, score: ScoreStream, iterate: Iterate, run: Run) -> None:
+    def __init__(self, score: ScoreStream, iterate: Iterate, run: RunToEnd) -> None:
         super().__init__(self._judge, self._ajudge, name="jury")
         self._score = score
         self._iterate = iterate
@@ -91,11 +91,10 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
         """
 
+        keys = {"task": task, "responses": responses, "step": step}
+
         def read_state(state: Any) -> dict[str, Any]:
-            keys = {"task": task, "responses": responses}
-            if step is not None:
-                keys["step"] = step
-            return {name: _get(state, key) for name, key in keys.items()}
+            return {name: _get(state, key) for name, key in keys.items() if key is not None}
 
         def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
             write = get_stream_writer()
