@@ -49,7 +49,7 @@ from jurygraph.graphs.groups import (
     to_groups,
     to_planned_group,
 )
-from jurygraph.graphs.prepare_graph import is_planned_by_code, plan_tasks
+from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
 from jurygraph.graphs.survey import files_of_tools
@@ -275,7 +275,7 @@ class Jury(Displayed):
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._start_use()
         gateways = self.gateways if self._plans_by_model else NO_GATEWAYS
-        return await plan_tasks(batch, self.context.for_batch(len(batch), gateways, sink))
+        return await plan_tasks(batch, [self.context.with_models(gateways, sink) for _ in batch])
 
     @property
     def _plans_by_model(self) -> bool:
@@ -343,7 +343,9 @@ class Jury(Displayed):
         from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
 
         return JuryRunnable(
-            lambda group: stream_events(partial(self._score_group, group, None)), self._iterate
+            lambda group: stream_events(partial(self._score_group, group, None)),
+            self._iterate,
+            self.run,
         )
 
     def as_node(
@@ -380,14 +382,15 @@ class Jury(Displayed):
             )
         done = 0
         total = len(items) if isinstance(items, Sized) else None
-        scheduler = self._schedule(to_groups("items", items), sink)
-        async with aclosing(scheduler.run_in_order()) as results:
+        scheduler = self._schedule(to_groups("items", items), sink, in_order=True)
+        async with aclosing(scheduler.run()) as results:
             async for finished in results:
-                traces = self._take(finished.outcome)
-                done += 1
-                if progress is not None:
-                    progress(done, total)
-                yield traces
+                for group in finished:
+                    traces = self._take(group.outcome)
+                    done += 1
+                    if progress is not None:
+                        progress(done, total)
+                    yield traces
 
     async def ascore_as_finished(
         self, groups: Iterable[Group], sink: "CallSink | None" = None
@@ -399,13 +402,10 @@ class Jury(Displayed):
         """
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
-                yield [group._replace(outcome=self._redact(group.outcome)) for group in finished]
-
-    def _redact(self, outcome: GroupOutcome) -> GroupOutcome:
-        try:
-            return self._take(outcome)
-        except Exception as error:  # noqa: BLE001 - given to the caller who waits for this group
-            return error
+                yield [
+                    group._replace(outcome=result_or_error(partial(self._take, group.outcome)))
+                    for group in finished
+                ]
 
     def score_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None
@@ -429,7 +429,9 @@ class Jury(Displayed):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    def _schedule(self, groups: Iterable[Group], sink: "CallSink | None") -> GroupScheduler:
+    def _schedule(
+        self, groups: Iterable[Group], sink: "CallSink | None", in_order: bool = False
+    ) -> GroupScheduler:
         return GroupScheduler(
             groups=groups,
             start_batch=partial(self._start_batch, sink=sink),
@@ -437,6 +439,7 @@ class Jury(Displayed):
             most_responses=self._most_responses,
             plans_by_model=self._plans_by_model,
             langsmith=self.config.langsmith,
+            in_order=in_order,
         )
 
     async def _start_batch(
@@ -484,13 +487,10 @@ class Jury(Displayed):
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
-        entering: Sequence[Group | PlannedGroup | GroupOutcome] = checked
-        if active_groups.has_begun or len(checked) > 1 or not self._is_planned_by_code(checked[0]):
-            entering = await self._plan_groups(checked, sink)
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcomes = []
-        for item in entering:
-            if isinstance(item, Group | PlannedGroup):
+        for item in await self._plan_groups(checked, sink):
+            if isinstance(item, PlannedGroup):
                 with redacted_errors():
                     self.open()
                 outcomes.append(active_groups.add(item, context.with_models(self.gateways, sink)))
@@ -506,21 +506,18 @@ class Jury(Displayed):
         check_group(group, self.context)
         return group
 
-    def _is_planned_by_code(self, group: Group | GroupOutcome) -> bool:
-        return (
-            isinstance(group, Group)
-            and group.plan is None
-            and is_planned_by_code(group.task, self.context)
-        )
-
     async def _plan_groups(
         self, checked: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
     ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
-        unplanned = [
-            (item.task, None) for item in checked if isinstance(item, Group) and item.plan is None
-        ]
-        made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
+        tasks = [item.task for item in checked if isinstance(item, Group) and item.plan is None]
+        plans: Sequence[Plan | Exception] = ()
+        # for one task alone, the prepare graph would cost as much again as `ascore` does
+        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
+            plans = [plan_or_error]
+        elif tasks:
+            plans = await self._prepare_batch([(task, None) for task in tasks], sink)
+        made = iter(plans)
         planned: list[PlannedGroup | GroupOutcome] = []
         for item in checked:
             if not isinstance(item, Group):

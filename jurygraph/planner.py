@@ -177,9 +177,9 @@ class Planner(Displayed):
 async def _plan_task(
     task: Task, profiles: "ProfilesLine | None", context: GraphContext, gateways: "Gateways"
 ) -> Plan:
-    batch = context.for_batch(1, gateways)
     (plan,) = await start_isolated(
-        lambda: plan_tasks([(task, profiles)], batch), context.config.langsmith
+        lambda: plan_tasks([(task, profiles)], [context.with_models(gateways)]),
+        context.config.langsmith,
     )
     if isinstance(plan, Exception):
         with redacted_errors(context.secrets):

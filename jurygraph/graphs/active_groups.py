@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph.graph import END
 from langgraph.types import Command
@@ -15,8 +15,7 @@ from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
-from jurygraph.graphs.groups import Group, GroupOutcome, PlannedGroup, to_planned_group
-from jurygraph.graphs.prepare_graph import plan_by_code
+from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
 from jurygraph.graphs.routing import DueJudgement, WaveWork, next_work
 from jurygraph.graphs.state import ScoreState
 from jurygraph.safety.redaction import Redactor
@@ -142,20 +141,10 @@ class ActiveGroup:
         self.started.clear()
 
 
-class UnplannedGroup(NamedTuple):
-    """A group that the score graph plans at its first step: a run of another graph, for one task, costs as much."""
-
-    group: Group
-    context: GraphContext
-    outcome: "asyncio.Future[GroupOutcome]"
-
-
 @dataclass(slots=True, eq=False)
 class ActiveGroups:
     """The groups of a run of the score graph. Others may be added until `close`; the run ends when all are out."""
 
-    has_begun: bool = False
-    _unplanned: list[UnplannedGroup] = field(default_factory=list)
     _groups: dict[int, ActiveGroup] = field(default_factory=dict)
     _ready: list[ActiveGroup] = field(default_factory=list)
     _count: int = 0
@@ -168,39 +157,16 @@ class ActiveGroups:
 
     @property
     def is_over(self) -> bool:
-        return self._is_closed and not self._groups and not self._unplanned
+        return self._is_closed and not self._groups
 
-    def add(
-        self, group: PlannedGroup | Group, context: GraphContext
-    ) -> "asyncio.Future[GroupOutcome]":
-        """Let a group in, without a plan only before the run begins, if code can plan its task.
-
-        Return its future traces, or its error.
-        """
+    def add(self, group: PlannedGroup, context: GraphContext) -> "asyncio.Future[GroupOutcome]":
+        """Let a group in; return its future traces, or its error."""
         outcome: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
-        if isinstance(group, PlannedGroup):
-            self._enter(group, context, outcome)
-        else:
-            self._unplanned.append(UnplannedGroup(group, context, outcome))
-        return outcome
-
-    def plan_by_code(self) -> None:
-        """Make the plans of the unplanned groups, from their tasks alone; an error is the outcome of its group."""
-        for group, context, outcome in self._unplanned:
-            plan = plan_by_code(group.task, context)
-            if isinstance(plan, Exception):
-                outcome.set_result(plan)
-            else:
-                self._enter(to_planned_group(group, plan), context, outcome)
-        self._unplanned.clear()
-
-    def _enter(
-        self, group: PlannedGroup, context: GraphContext, outcome: "asyncio.Future[GroupOutcome]"
-    ) -> None:
         entry = ActiveGroup(self._count, group, context, outcome, self._note_ready)
         self._groups[self._count] = entry
         self._count += 1
         self._note_ready(entry)
+        return outcome
 
     def close(self) -> None:
         self._is_closed = True
@@ -274,8 +240,6 @@ class ActiveGroups:
         finally:
             for entry in self._groups.values():
                 entry.outcome.cancel()
-            for unplanned in self._unplanned:
-                unplanned.outcome.cancel()
 
 
 _NO_WORK = WaveWork()

@@ -21,6 +21,7 @@ from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
+    Stamp,
     make_stamp,
 )
 from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
@@ -30,7 +31,6 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Failure,
     Material,
-    Question,
     RecordedVerdict,
     Response,
     Survey,
@@ -89,15 +89,12 @@ def evaluator_calls(
     gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
-    questions: dict[str, Question] = {}
+    stamps: dict[str, Stamp] = {}
     for judgement in judgements:
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
-        questions[question.id] = question
-    stamps = {
-        name: make_stamp(question, survey.views[question.view])
-        for name, question in questions.items()
-    }
+        if question.id not in stamps:
+            stamps[question.id] = make_stamp(question, survey.views[question.view])
     sent_calls = context.calls
     verdicts_by_answer: VerdictsByAnswer = {}
 

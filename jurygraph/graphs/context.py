@@ -135,12 +135,6 @@ class GraphContext(Displayed):
         context.__dict__.update(self.__dict__, clients=clients)
         return context
 
-    def for_batch(
-        self, count: int, gateways: "Gateways", sink: CallSink | None = None
-    ) -> "BatchContext":
-        """Return the contexts of a batch of tasks, each with clients of its own."""
-        return BatchContext([self.with_models(gateways, sink) for _ in range(count)])
-
     @property
     def judge_client(self) -> "JudgeClient | None":
         """Return the client of the config's `model`; None without one."""

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
+from itertools import count, takewhile
 from typing import NamedTuple
 
 from jurygraph.graphs.active_groups import ActiveGroups
@@ -34,6 +34,7 @@ class GroupScheduler:
 
     `start_batch` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
     responses; at most `most_responses` are active at once. `plans_by_model` is true where a model may plan a group.
+    With `in_order`, groups that finish before others wait for these.
     """
 
     groups: Iterable[Group]
@@ -42,6 +43,7 @@ class GroupScheduler:
     most_responses: int
     plans_by_model: bool
     langsmith: bool
+    in_order: bool = False
 
     def __post_init__(self) -> None:
         self._batches = split_into_batches(
@@ -50,7 +52,8 @@ class GroupScheduler:
         self._active_groups = ActiveGroups()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
-        self._finished: list[FinishedGroup] = []
+        self._finished: dict[int, FinishedGroup] = {}
+        self._next_number = 0
         self._active_responses = 0
         self._responses_waiting = 0
 
@@ -70,12 +73,7 @@ class GroupScheduler:
             while await self._admit_batch():
                 await self._news.wait()
                 self._news.clear()
-                finished = sorted(self._finished)
-                self._finished = []
-                if finished:
-                    self._responses_waiting -= sum(
-                        _count_responses(item.group) for item in finished
-                    )
+                if finished := self._take_finished():
                     yield finished
                 for task in [task for task in self._tasks if task.done()]:
                     self._tasks.remove(task)
@@ -87,20 +85,15 @@ class GroupScheduler:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def run_in_order(self) -> AsyncGenerator[FinishedGroup, None]:
-        """Yield the groups in the order of their numbers; those that finish earlier wait."""
-        waiting: dict[int, FinishedGroup] = {}
-        number = 0
-        async with aclosing(self.run()) as results:
-            async for finished in results:
-                for group in finished:
-                    waiting[group.number] = group
-                    self._responses_waiting += _count_responses(group.group)
-                while number in waiting:
-                    group = waiting.pop(number)
-                    self._responses_waiting -= _count_responses(group.group)
-                    yield group
-                    number += 1
+    def _take_finished(self) -> list[FinishedGroup]:
+        """Return the finished groups that wait for no other one."""
+        numbers: Iterable[int] = sorted(self._finished)
+        if self.in_order:
+            numbers = takewhile(self._finished.__contains__, count(self._next_number))
+        taken = [self._finished.pop(number) for number in numbers]
+        self._next_number += len(taken)
+        self._responses_waiting -= sum(_count_responses(item.group) for item in taken)
+        return taken
 
     async def _admit_batch(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
@@ -127,7 +120,7 @@ class GroupScheduler:
         self._active_responses -= _count_responses(group)
         if not outcome.cancelled():
             self._responses_waiting += _count_responses(group)  # until it is yielded
-            self._finished.append(FinishedGroup(number, group, outcome.result()))
+            self._finished[number] = FinishedGroup(number, group, outcome.result())
         self._news.set()
 
     def _start_task(self, work: Callable[[], Awaitable[None]]) -> None:

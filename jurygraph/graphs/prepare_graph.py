@@ -50,15 +50,17 @@ PrepareNode = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[
 
 
 async def plan_tasks(
-    tasks: Sequence[tuple[Task, ProfilesLine | None]], context: BatchContext
+    tasks: Sequence[tuple[Task, ProfilesLine | None]], contexts: Sequence[GraphContext]
 ) -> list[Plan | Exception]:
     """Return the plan of each task of a batch, or its error. Each has its profiles of a PROFILES file, if any.
 
+    There is a context for each task, with clients of its own.
+
     Parts that a task lacks are those of the config's `task_defaults`.
     """
-    defaults = context.tasks[0].config.task_defaults
+    defaults = contexts[0].config.task_defaults
     start = [_begin(defaults.complete(task), line) for task, line in tasks]
-    output = await build().ainvoke(PrepareState(tasks=start), context=context)
+    output = await build().ainvoke(PrepareState(tasks=start), context=BatchContext(contexts))
     plans: list[Plan | Exception] = []
     for planning, began in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
@@ -70,15 +72,14 @@ def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
     return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
 
 
-def is_planned_by_code(task: Task, context: GraphContext) -> bool:
-    """Return whether nothing about a complete task has to be read or annotated first: `plan_by_code` plans it."""
-    planning = _begin(task)
-    return not (_has_unread_profiles(planning, context) or _lacks_graph(planning, context))
+def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
+    """Return the plan of a complete task, or its error, as the prepare graph would; the task is all that it sees.
 
-
-def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception:
-    """Return the plan of such a task, or its error, as the prepare graph would; the task is all that it sees."""
+    None where something about it has to be read or annotated first.
+    """
     planning = _begin(task)
+    if _has_unread_profiles(planning, context) or _lacks_graph(planning, context):
+        return None
     try:
         if _has_weights(planning, context):
             planning = cast(TaskPlanning, {**planning, **_weigh(planning, context)})

@@ -5,11 +5,19 @@ judges. Its callbacks get the events of the scoring as custom events, which hold
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from typing import Any
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import adispatch_custom_event
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
@@ -27,6 +35,8 @@ ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
 """Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
 Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
+RunToEnd = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
+"""Runs a coroutine, for callers without an event loop."""
 Write = Callable[[dict[str, Any]], object]
 
 
@@ -42,10 +52,11 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     InputError for another input, and the errors of `Jury.score`.
     """
 
-    def __init__(self, score: ScoreStream, iterate: Iterate) -> None:
+    def __init__(self, score: ScoreStream, iterate: Iterate, run: RunToEnd) -> None:
         super().__init__(self._judge, self._ajudge, name="jury")
         self._score = score
         self._iterate = iterate
+        self._run = run
 
     def stream(
         self,
@@ -80,11 +91,10 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
         """
 
+        keys = {"task": task, "responses": responses, "step": step}
+
         def read_state(state: Any) -> dict[str, Any]:
-            keys = {"task": task, "responses": responses}
-            if step is not None:
-                keys["step"] = step
-            return {name: _get(state, key) for name, key in keys.items()}
+            return {name: _get(state, key) for name, key in keys.items() if key is not None}
 
         def judge(state: Any, config: RunnableConfig) -> dict[str, Any]:
             write = get_stream_writer()
@@ -99,14 +109,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     def _judge(
         self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
     ) -> list[Trace]:
-        traces: list[Trace] = []
-        for event in self._iterate(self._score(read_input(content))):
-            fields = to_dict(event)
-            write(fields)
-            dispatch_custom_event(event.event, fields, config=config)
-            if isinstance(event, RewardGiven):
-                traces.append(event.trace)
-        return traces
+        return self._run(self._ajudge(content, config, write))
 
     async def _ajudge(
         self,
@@ -129,7 +132,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
 
 async def stream_events(
-    score: Callable[[Callable[[Event], object]], Any],
+    score: Callable[[Listener], Any],
 ) -> AsyncGenerator[Event, None]:
     """Yield the events that `score` gives to its listener, while it runs; then raise its error, if it has one."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -175,11 +178,7 @@ def _read_response(item: Any) -> Response | str:
 
 def _get(state: Any, key: str) -> Any:
     """Return a value of a graph's state, which may be a mapping, or a model or dataclass with fields."""
-    missing = InputError(f"state: has no {key!r}; name the keys in `as_node`")
-    if isinstance(state, Mapping):
-        if key not in state:
-            raise missing
-        return state[key]
-    if not hasattr(state, key):
-        raise missing
-    return getattr(state, key)
+    try:
+        return state[key] if isinstance(state, Mapping) else getattr(state, key)
+    except (KeyError, AttributeError):
+        raise InputError(f"state: has no {key!r}; name the keys in `as_node`") from None

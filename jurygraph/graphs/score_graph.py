@@ -1,12 +1,11 @@
-"""The score graph: plan, then route ⇄ branches and decide, which gives rewards. No group waits for another's judge.
+"""The score graph: route ⇄ branches and decide, which gives rewards. No group waits for another's judge.
 
-A run of the graph has many groups, and takes turns as long as there are any. `plan` is the first turn, and makes the
-plan of a group that came without one. `route` waits until groups are new or have all answers of their wave, and finds
-their next work; the branches start the calls of that and await none, but calls of code alone start in `route`;
-`decide` lets the groups out that are complete, those of a turn in one computation. A step of LangGraph costs as much
-CPU as a question: a run for each group would double the cost, and a batch that ends as a whole waits for its slowest
-reply. What is known of the groups lies in the context, `ActiveGroups`; the state, which each step copies, only names
-them.
+A run of the graph has many groups, each with its plan, and takes turns as long as there are any. `route` waits until
+groups are new or have all answers of their wave, and finds their next work; the branches start the calls of that and
+await none, but calls of code alone start in `route`; `decide` lets the groups out that are complete, those of a turn in
+one computation. A step of LangGraph costs as much CPU as a question: a run for each group would double the cost, and a
+batch that ends as a whole waits for its slowest reply. What is known of the groups lies in the context, `ActiveGroups`;
+the state, which each step copies, only names them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ from jurygraph.graphs.routing import (
 )
 from jurygraph.graphs.state import ScoreState
 from jurygraph.graphs.time_limits import fresh_context
-from jurygraph.graphs.traces import GroupFindings, build_traces
+from jurygraph.graphs.traces import build_traces
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import (
     Branch,
@@ -59,7 +58,6 @@ async def run_machine(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
     limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
     start = ScoreState(turn=0)
-    groups.has_begun = True
     try:
         while not groups.is_over:
             # what it finds is in the groups, and without a checkpointer nothing is streamed: not to
@@ -69,24 +67,13 @@ async def run_machine(groups: ActiveGroups) -> None:
         await groups.cancel()
 
 
-async def _plan(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
-    """Plan a group that came without a plan, and route all; the tasks of a file are planned before they come here.
-
-    It does both, because another step costs as much as a question.
-    """
-    runtime.context.plan_by_code()
-    return await _take_turn(runtime.context, state["turn"])
-
-
 async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
-    return await _take_turn(runtime.context, state["turn"])
-
-
-async def _take_turn(groups: ActiveGroups, turn: int) -> Command[str]:
     """Wait for groups, and choose their next work; those without any are complete.
 
     A Command makes a run a third cheaper than conditional edges, which copy every channel.
     """
+    groups = runtime.context
+    turn = state["turn"] + 1
     arrived = await groups.wait()
     await _read_answers(arrived)
     # response gates read the whole text
@@ -107,7 +94,7 @@ async def _take_turn(groups: ActiveGroups, turn: int) -> Command[str]:
         return await _start_code(branches, groups, work, turn)
     nodes = [*branches, *(["decide"] if complete else [])]
     groups.begin_step(len(nodes))
-    update = {"turn": turn + 1, "work": work, "complete": tuple(complete)}
+    update = {"turn": turn, "work": work, "complete": tuple(complete)}
     return Command(goto=nodes or END, update=update)
 
 
@@ -118,8 +105,8 @@ async def _start_code(
     for branch in branches:
         _start_calls(branch, groups, work)
     groups.begin_step(1)
-    command = await groups.go_on(ScoreState(turn=turn + 1))
-    return Command(goto=command.goto, update={"turn": turn + 1, **(command.update or {})})
+    command = await groups.go_on(ScoreState(turn=turn))
+    return Command(goto=command.goto, update={"turn": turn, **(command.update or {})})
 
 
 def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
@@ -154,19 +141,15 @@ async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        calls = _make_calls(branch, groups[number], group_work)
-        if calls is not None:
-            groups[number].start(branch, calls)
+        if branch in group_work.branches:
+            groups[number].start(branch, _make_calls(branch, groups[number], group_work))
 
 
-def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls | None:
-    """Return the calls of a branch for a group, None without any."""
+def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls:
     survey = entry.group.plan.survey
     if branch == "derive":
-        return deriver_calls(work.derivations, survey, entry.context) if work.derivations else None
-    judgements = work.judgements.get(branch)
-    if not judgements:
-        return None
+        return deriver_calls(work.derivations, survey, entry.context)
+    judgements = work.judgements[branch]
     entry.report_questions(judgements)
     return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
 
@@ -199,10 +182,7 @@ async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[
         if isinstance(rows, Exception):
             entry.error = rows
             continue
-        findings = GroupFindings(entry.verdicts, entry.material, rows)
-        groups.let_out(
-            entry, result_or_error(partial(build_traces, entry.group, findings, entry.context))
-        )
+        groups.let_out(entry, result_or_error(partial(build_traces, entry, rows)))
     for entry in complete:
         if entry.error is not None:
             groups.let_out(entry, entry.error)
@@ -219,10 +199,8 @@ def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
 def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=ActiveGroups)
-    turns = (*BRANCHES, "decide", END)
-    graph.add_node("plan", _plan, destinations=turns)
-    graph.add_node("route", _route, destinations=turns)
-    graph.add_edge(START, "plan")
+    graph.add_node("route", _route, destinations=(*BRANCHES, "decide", END))
+    graph.add_edge(START, "route")
     for branch in BRANCHES:
         node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]

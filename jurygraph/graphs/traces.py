@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from jurygraph.decision.decide import RewardRow
-from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.groups import PlannedGroup
+from jurygraph.graphs.active_groups import ActiveGroup
 from jurygraph.schema import (
     Call,
     Material,
@@ -19,35 +17,28 @@ from jurygraph.schema import (
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
 
 
-class GroupFindings(NamedTuple):
-    """The findings about a group: verdicts and material in any order, and rewards in the order of its responses."""
+def build_traces(entry: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace]:
+    """Return one trace for each response of a group, in the order in which they were submitted.
 
-    verdicts: Sequence[RecordedVerdict]
-    material: Sequence[Material]
-    rewards: Sequence[RewardRow]
-
-
-def build_traces(
-    group: PlannedGroup, findings: GroupFindings, context: GraphContext
-) -> list[Trace]:
-    """Return one trace for each response, in the order in which they were submitted.
-
-    Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
+    The rewards are in the order of its `responses`. Raises ConfigError where the judge would evaluate what was trained
+    on its own rewards, and that is refused.
     """
+    group = entry.group
+    context = entry.context
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
-    current_verdicts = [verdict for verdict in findings.verdicts if not verdict.superseded]
+    current_verdicts = [verdict for verdict in entry.verdicts if not verdict.superseded]
     scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
     statistics = group_statistics(questions, scores)
-    in_order = sorted(findings.verdicts, key=lambda verdict: verdict.key.sort_key)
+    in_order = sorted(entry.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
     by_response = group_verdicts_by_response(questions, ids, in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
-    for item in findings.material:
+    for item in entry.material:
         material_of[item.response].append(item)
-    row_of = dict(zip(ids, findings.rewards, strict=True))
+    row_of = dict(zip(ids, rewards, strict=True))
     digest = group_digest(group.responses)
     traces = []
     for response in group.submitted:

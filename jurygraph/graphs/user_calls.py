@@ -44,8 +44,8 @@ class UserCalls:
     runs_inline: bool = False
     is_batched: bool = False
     is_reported: bool = False
-    _started: list[CallResult] = field(default_factory=list, init=False)
-    """The answer of each call, or its asyncio task and true. Those in a thread are one task, with all their answers."""
+    _started: list[Any] = field(default_factory=list, init=False)
+    """The answer of each call, or its asyncio task. Those in a thread are one task, with all their answers."""
 
     @property
     def _starts_in_loop(self) -> bool:
@@ -57,16 +57,16 @@ class UserCalls:
         An exception takes the place of its answer, and so does `CallLimits.excess` for a call that runs past its limit.
         """
         if not self._starts_in_loop:
-            self._started = [(asyncio.create_task(self._call_in_thread()), True)]
+            self._started = [asyncio.create_task(self._call_in_thread())]
         elif (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
-            self._started = [(refusal, False)] * len(self.inputs)
+            self._started = [refusal] * len(self.inputs)
         else:
             started = [self._start_call(call_input) for call_input in self.inputs]
             self._started = self._create_tasks(started)
 
     @property
     def tasks(self) -> "list[asyncio.Task[Any]]":
-        return [result for result, is_task in self._started if is_task]
+        return list(filter(_is_task, self._started))
 
     def read(self) -> Sequence[Any]:
         """Return all answers, once the tasks are done; raise an error of the thread itself."""
@@ -79,7 +79,9 @@ class UserCalls:
 
     async def _call_in_thread(self) -> list[Any]:
         started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
-        return await _await_all(self._create_tasks(started))
+        results = self._create_tasks(started)
+        await asyncio.gather(*filter(_is_task, results), return_exceptions=True)
+        return _take_all(results)
 
     def _start_call(self, call_input: Any) -> CallResult:
         """Return the function's result or exception, and whether the result still has to be awaited."""
@@ -95,12 +97,12 @@ class UserCalls:
             _close_logs(call_input)
         return result, is_awaitable
 
-    def _create_tasks(self, started: Sequence[CallResult]) -> list[CallResult]:
-        """Return the results, with an asyncio task for each that has to be awaited."""
+    def _create_tasks(self, started: Sequence[CallResult]) -> list[Any]:
+        """Return the results, with an asyncio task in the place of each that has to be awaited."""
         return [
-            (self._create_task(call_input, result), True)
+            self._create_task(call_input, result)
             if is_awaitable
-            else (self._report(call_input, result), False)
+            else self._report(call_input, result)
             for call_input, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
 
@@ -136,16 +138,14 @@ def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
         answer.close()
 
 
-def _take_all(created: Sequence[CallResult]) -> list[Any]:
-    return [result_or_error(result.result) if is_task else result for result, is_task in created]
+def _is_task(result: object) -> bool:
+    """Return whether this is a task of ours: a task that user code gives as its answer was awaited."""
+    return isinstance(result, asyncio.Task)
 
 
-async def _await_all(created: Sequence[CallResult]) -> list[Any]:
-    """Return what was created with the result, or the exception, of each asyncio task in its place."""
-    tasks = [result for result, is_task in created if is_task]
-    if tasks:
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return _take_all(created)
+def _take_all(started: Sequence[Any]) -> list[Any]:
+    """Return the answers, with the result or the exception of each task, once it is done, in its place."""
+    return [result_or_error(item.result) if _is_task(item) else item for item in started]
 
 
 def _split_batch(answers: Any, count: int) -> list[Any]:

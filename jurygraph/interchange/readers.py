@@ -27,7 +27,8 @@ from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheets
 
-TaskReader = Callable[[str | Path], Iterator[Imported]]
+TaskReader = Callable[..., Iterator[Imported]]
+"""Reads the rows of a file; those of `gear` may come with a second one, of scores."""
 
 READERS: Mapping[str, TaskReader] = {
     "healthbench": ImportedExample.read,
@@ -41,7 +42,7 @@ READERS: Mapping[str, TaskReader] = {
 """Readers of tasks by the name of the format; a row is a task."""
 
 GRAPH_READERS: Mapping[str, TaskReader] = {"gear": read_gear}
-"""Readers of rubrics whose graphs were made elsewhere, by the name of the format; `read_gear` takes scores, too."""
+"""Readers of rubrics whose graphs were made elsewhere, by the name of the format."""
 
 TRIAL_READERS: Mapping[str, TaskReader] = {
     "langsmith": read_langsmith,

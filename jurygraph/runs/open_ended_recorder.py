@@ -72,8 +72,8 @@ class OpenEndedRecorder:
         self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))
         self._run = self._recorder.run
         self._guard = threading.Lock()
-        self._is_released = False
-        self._is_closed = False
+        self._ended: str | None = None
+        """Why nothing more is recorded, and what to do."""
         self._stored = set(map(GroupName.read, self._run.ledger.records("group")))
         """The groups that are durable."""
         self._last_steps: dict[tuple[str, str | None], int] = {}
@@ -101,10 +101,8 @@ class OpenEndedRecorder:
 
         A group that is returned is to be given to `finish` or `end`. Raises `InputError` if it cannot be recorded.
         """
-        if self._is_released:
-            ended = "was closed; record into another folder"
-            released = "was released; begin to record into it again"
-            raise InputError(f"{self.folder}: {ended if self._is_closed else released}")
+        if self._ended is not None:
+            raise InputError(f"{self.folder}: {self._ended}")
         task = self._defaults.complete(group.task)
         plan = self._find_plan(task, group.plan)
         phase = self.phase if group.phase is None else group.phase
@@ -210,7 +208,7 @@ class OpenEndedRecorder:
 
     def close_run(self) -> None:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
-        self._is_released = self._is_closed = True
+        self._ended = "was closed; record into another folder"
         try:
             self._recorder.flush()
             append_close_record(self._run)
@@ -219,8 +217,8 @@ class OpenEndedRecorder:
 
     def release(self) -> None:
         """Release the run for other processes; it can be gone on with. May be called more than once."""
-        if not self._is_released:
-            self._is_released = True
+        if self._ended is None:
+            self._ended = "was released; begin to record into it again"
             self._recorder.close()
 
 

@@ -164,11 +164,9 @@ class Run(Displayed):
                     problem = f"has other settings than {runs[0].folder}: {found}"
                     raise InputError(f"{run.folder}: {problem}; read it by itself")
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
-            counts = Counter(ledger.keys("trace"))
-            repeated = [name for name, number in counts.items() if number > 1]
-            if repeated:
-                name = quote(min(repeated))
-                raise InputError(f"{folder}: two of its runs have a response {name}")
+            for name, number in Counter(ledger.keys("trace")).most_common(1):
+                if number > 1:
+                    raise InputError(f"{folder}: two of its runs have a response {quote(name)}")
             opening.pop_all()  # closed with the ledger that joins them
         header = first.without_shard().model_copy(update=relocate(first, members[0], folder))
         return cls(folder, ledger, header)
@@ -378,7 +376,7 @@ class Run(Displayed):
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        text = self.source.ledger.texts_of(self._task_record(self.source.ledger, task_id)).get(0)
+        text = self.source.ledger.texts_of(self.task_record(task_id)).get(0)
         return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
@@ -405,10 +403,9 @@ class Run(Displayed):
 
         If the `known` task is the stored one, it is not read again, and the digest of the plan is the stored one.
         """
-        ledger = self.source.ledger
-        record = self._task_record(ledger, task_id)
+        record = self.task_record(task_id)
         names = record.content
-        text = ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
+        text = self.source.ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
         if text is None:
             problem = f"the texts of task {task_id!r} were erased, its plan with them"
             raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
@@ -440,9 +437,7 @@ class Run(Displayed):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
     def survey_without_texts_of(self, task_id: str) -> SurveyWithoutTexts:
-        return self.source.survey_without_texts(
-            self._task_record(self.source.ledger, task_id).content["survey"]
-        )
+        return self.source.survey_without_texts(self.task_record(task_id).content["survey"])
 
     def task_record(self, task_id: str) -> Record:
         return self._task_record(self.source.ledger, task_id)

@@ -153,12 +153,9 @@ class PlanningCalls(CallStore):
             return call
         call = self._file_calls.find(key)
         if call is not None:
-            record = self._file_ledger.require("call", key)
-            body = {"call": record.content["call"]}
-            texts = self._file_ledger.stored_texts(record.seq, record.seq)
-            self._run.ledger.append(
-                RecordDraft("call", key, body, [text.content for text in texts])
-            )
+            content, texts = self._file_calls._read(self._file_ledger, "call", key)
+            body = {"call": content["call"]}
+            self._run.ledger.append(RecordDraft("call", key, body, [*texts.values()]))
             self._keys[0].add(hash(key))
         return call
 

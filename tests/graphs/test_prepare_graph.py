@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import PlanError
-from jurygraph.graphs import active_groups, prepare_graph
+from jurygraph.graphs import prepare_graph
 from jurygraph.graphs.context import BatchContext, GraphContext
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.graphs.state import PrepareState, TaskPlanning
@@ -130,7 +130,7 @@ def test_a_response_cannot_reach_prepare() -> None:
     assert "responses" not in {*given_one, *given_one["tasks"][0]}
 
 
-def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
+def test_a_plan_for_one_group_is_made_from_the_task_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has the bits of `prepare`, with stakeholders and a rubric, too, and its errors."""
@@ -140,7 +140,7 @@ def test_a_plan_that_the_score_graph_makes_is_made_from_the_task_alone(
         seen.append(arguments)
         return prepare_graph.plan_by_code(*arguments)
 
-    monkeypatch.setattr(active_groups, "plan_by_code", plan_by_code)
+    monkeypatch.setattr("jurygraph.jury.plan_by_code", plan_by_code)
     with jg.Jury.from_config(CONFIG) as made:
         for item in (full_task(), full_task(reverse=True)):
             (trace,) = made.score(item, [response("a")])

@@ -179,7 +179,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
                 await steps(score_graph.build(), ScoreState(turn=0), active_groups),
             )
 
-        assert asyncio.run(scene()) == (["question"], ["plan", "decide"])
+        assert asyncio.run(scene()) == (["question"], ["route", "decide"])
 
 
 def test_waves_of_inline_code_take_a_step_each() -> None:
@@ -197,7 +197,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             active_groups = ActiveGroups()
-            active_groups.add(group, opened.context)
+            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=active_groups, stream_mode="updates"
@@ -205,7 +205,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
             steps = [step async for update in updates for step in update.items()]
             return [(name, update and update.get("turn")) for name, update in steps]
 
-        assert asyncio.run(scene()) == [("plan", 1), ("route", 2), ("decide", None)]
+        assert asyncio.run(scene()) == [("route", 1), ("route", 2), ("decide", None)]
 
 
 def test_a_cancellation_that_comes_together_with_news_ends_the_wait() -> None:

@@ -23,7 +23,6 @@ from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_
 from jurygraph.cli.render.text import print_message, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, read_export
-from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.interchange.readers import (
     EXPORT_READERS,
@@ -162,11 +161,9 @@ def import_(
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
-    elif form in GRAPH_READERS:
-        _import_tasks(read_gear(*files), target, only, json)
     else:
         reader = TASK_READERS[form] if scale is None else SCALES[form][scale]
-        _import_tasks(reader(files[0]), target, only, json)
+        _import_tasks(reader(*files), target, only, json)
 
 
 def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:

@@ -5,7 +5,6 @@ to it, so that nothing else changes, and whoever reads one run reads a set of th
 each ledger keeps its own links, and is verified by itself.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -50,10 +49,9 @@ class JoinedLedger(Ledger):
                 yield start, ledger, first, final
 
     def _find_part(self, seq: int) -> tuple[int, Ledger]:
-        if not 1 <= seq <= self.count:
-            raise TraceMismatch(f"{self.path}: record {seq} is missing")
-        position = bisect_left(self._starts, seq) - 1
-        return self._starts[position], self._ledgers[position]
+        for start, ledger, _, _ in self._parts(seq - 1, seq):
+            return start, ledger
+        raise TraceMismatch(f"{self.path}: record {seq} is missing")
 
     def records(
         self, kind: str | None = None, after: int = 0, up_to: int | None = None

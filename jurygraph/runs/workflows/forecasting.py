@@ -1,7 +1,6 @@
 """Forecast the verdicts and calls, and the costs, of scoring the tasks that are left. Nothing is sent or written."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 
 from jurygraph.display import ProgressCallback
 from jurygraph.planner import Planner
@@ -12,7 +11,7 @@ from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredWork
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
-from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema import Response, Task
 
 
 class Forecaster:
@@ -37,7 +36,8 @@ class Forecaster:
         self._job.refuse_unknown_names()
         self._job.refuse_missing_workspaces()
         try:
-            with self._open_stored_calls() as calls:
+            with ExitStack() as opened:
+                calls = self._open_stored_calls(opened)
                 estimator = Estimator(jury.gateways, calls, jury.config.only_then)
                 for task, responses in self._stored.remaining_pairs():
                     await self._add_task(task, responses, estimator, calls)
@@ -48,19 +48,16 @@ class Forecaster:
             self._forecast.model = estimator.estimate()
         return self._forecast
 
-    @contextmanager
-    def _open_stored_calls(self) -> Iterator[CallStore]:
-        """Yield the calls of this run, of the branch and of a planning that was stopped."""
+    def _open_stored_calls(self, opened: ExitStack) -> CallStore:
+        """Return the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         ledgers = [] if self._stored.run is None else [self._stored.run.ledger]
         ledgers += branch.ledgers if branch else ()
         path = self._job.folder / PLANNING
         planning = Ledger.open(path) if path.exists() else None
-        if planning is None:
-            yield CallStore(*ledgers)
-            return
-        with closing(planning):
-            yield CallStore(*ledgers, planning)
+        if planning is not None:
+            ledgers.append(opened.enter_context(closing(planning)))
+        return CallStore(*ledgers)
 
     async def _add_task(
         self,
@@ -70,8 +67,13 @@ class Forecaster:
         calls: CallStore,
     ) -> None:
         jury = self._job.jury
-        plan = await self._plan(task, estimator, calls)
-        if plan is None:
+        with self._job.locate_errors([task]):
+            # without a graph that a model would have to annotate
+            plan, first = await self._planner.aestimate_plan(
+                task, self._job.profile_line(task), calls
+            )
+        estimator.add(first)
+        if plan is None:  # a model must read its profiles first
             self._forecast.add_group((), responses, jury.evaluators)
             return
         self.plan_notes.add(plan)
@@ -84,14 +86,3 @@ class Forecaster:
                 task, responses, unconditional, reusable, calls
             )
             estimator.add(requests)
-
-    async def _plan(self, task: Task, estimator: Estimator, calls: CallStore) -> Plan | None:
-        """Return the plan of a task, without a graph that a model would have to annotate.
-
-        None where a model must read its profiles first. The first requests are added to the estimator.
-        """
-        profiles = self._job.profile_line(task)
-        with self._job.locate_errors([task]):
-            plan, first = await self._planner.aestimate_plan(task, profiles, calls)
-        estimator.add(first)
-        return plan

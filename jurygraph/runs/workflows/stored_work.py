@@ -58,12 +58,12 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         tasks, responses = job.source.extent(self._first_unscored, job.limit, self._scored_later)
         self.remaining = Extent(tasks=tasks, responses=responses)
         self.is_finished = self.run is not None and not tasks
-        if self.run is not None and self.is_finished:
+        if self.run is not None:
             with close_on_error(self.release):
-                self._refuse_changed_files(self.run)
-        if self.run is not None and self.run.is_closed and tasks:
-            with close_on_error(self.release):
-                self._refuse_closed(self.run)
+                if self.is_finished:
+                    self._refuse_changed_files(self.run)
+                elif self.run.is_closed:
+                    self._refuse_closed(self.run)
 
     def __exit__(self, *_: object) -> None:
         self.release()

@@ -21,10 +21,10 @@ class RunTotals:
         self.summary = Summary()
         self._gateways = jury.gateways
         if stored is not None:
-            self.add_calls(stored, stored.planning_calls())
-            self._add_stored_groups(stored)
+            self._add_stored(stored)
 
-    def _add_stored_groups(self, run: Run) -> None:
+    def _add_stored(self, run: Run) -> None:
+        self.add_calls(run, run.planning_calls())
         for group in read_stored_groups(run):
             task = group.record.key
             questions = run.source.survey_without_texts(group.survey).questions
@@ -39,10 +39,9 @@ class RunTotals:
         self, run: Run, group: Group, traces: Sequence[Trace], drafts: Sequence[RecordDraft]
     ) -> None:
         """Count a scored group; `drafts` are the records of its traces."""
-        plan = group.plan
-        assert plan is not None, "a group is scored by its plan"
-        questions = plan.survey.questions
-        components = [spec.name for spec in plan.decision.specs]
+        assert group.plan is not None, "a group is scored by its plan"
+        questions = group.plan.survey.questions
+        components = [spec.name for spec in group.plan.decision.specs]
         for trace, draft in zip(traces, drafts, strict=True):
             texts = dict(enumerate(draft.texts))
             read_texts: ReadTexts = partial(dict, texts)
