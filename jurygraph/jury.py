@@ -92,8 +92,8 @@ RESPONSES_PER_CALL = 32
 MOST_IN_WORK = 4096
 """Number of responses in work for each concurrent call, and the most of all. There must be more than calls: a group
 that waits for its slowest reply, or for a turn of the score graph, leaves the calls to others."""
-IN_WORK_WITHOUT_MODEL = 256
-PLANNED_TOGETHER = 256
+MAX_GROUPS_WITHOUT_MODEL = 256
+PLANNING_BATCH_SIZE = 256
 """Number of tasks of a batch that is planned without the model."""
 
 
@@ -257,7 +257,7 @@ class Jury(Displayed):
         size, at_once = (
             (self._batch_size, self._most_responses // self._batch_size)
             if self._plans_by_model
-            else (PLANNED_TOGETHER, 1)
+            else (PLANNING_BATCH_SIZE, 1)
         )
         batches = split_into_batches(tasks, lambda _: 1, size)
         work = (
@@ -542,7 +542,7 @@ class Jury(Displayed):
         """The number of responses in work at once."""
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
-        return by_model if self.gateways else IN_WORK_WITHOUT_MODEL
+        return by_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""

@@ -426,10 +426,12 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
 
 
-UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+INVISIBLE_CHARACTERS = (
+    "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+)
 """A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
 
-_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+_HIDDEN = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_hidden(line: str) -> str:
@@ -439,7 +441,7 @@ def escape_hidden(line: str) -> str:
     return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)
 
 
-_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_lines(text: str) -> str:

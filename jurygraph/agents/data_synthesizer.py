@@ -44,7 +44,7 @@ from jurygraph.schema import (
     Variant,
 )
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")
@@ -284,7 +284,7 @@ def _value(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
-OF = "-of-"
+CONTRAST_INFIX = "-of-"
 
 
 class ContrastRanking(Combiner):
@@ -312,10 +312,12 @@ class ContrastRanking(Combiner):
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
-        originals = [name for name in inputs if OF not in name]
+        originals = [name for name in inputs if CONTRAST_INFIX not in name]
         contrasts = {}
         for name in originals:
-            contrasts[name] = [other for other in inputs if other.startswith(f"{name}{OF}")]
+            contrasts[name] = [
+                other for other in inputs if other.startswith(f"{name}{CONTRAST_INFIX}")
+            ]
         is_paired = all(len(others) == 1 for others in contrasts.values())
         if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
@@ -367,15 +369,17 @@ class ContrastRanking(Combiner):
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    if original.material != SUBMITTED or contrast.material == SUBMITTED:
+    if original.material != SUBMITTED_RESPONSE or contrast.material == SUBMITTED_RESPONSE:
         raise PlanError(
-            f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
+            f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_INFIX}... "
+            "of their contrasts"
         )
-    evaluator = contrast.evaluator.partition(OF)[0]
-    is_renamed = OF in contrast.evaluator and evaluator != original.evaluator
+    evaluator = contrast.evaluator.partition(CONTRAST_INFIX)[0]
+    is_renamed = CONTRAST_INFIX in contrast.evaluator and evaluator != original.evaluator
     if original.version != contrast.version or is_renamed:
         raise PlanError(
-            f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
+            f"inputs {name!r} and {name}{CONTRAST_INFIX}...: {original.evaluator!r} and {evaluator!r} are not "
+            "the same evaluator"
         )
 
 
@@ -411,12 +415,12 @@ def _margins(
     return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
 
 
-CONTRASTS = "contrasts"
+CONTRASTS_MATERIAL = "contrasts"
 # ids of the prompts
-PROPOSE = "contrast"
-COMPARE = "contrast-check"
-KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
-OWN_KINDS: tuple[StatementKind, ...] = KINDS[:-1]
+PROPOSE_PROMPT = "contrast"
+COMPARE_PROMPT = "contrast-check"
+STATEMENT_KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
+OWN_KINDS: tuple[StatementKind, ...] = STATEMENT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
@@ -448,28 +452,30 @@ class Synthesizer(Deriver):
 
     name = "synthesizer"
     version = "1"
-    gives = CONTRASTS
+    gives = CONTRASTS_MATERIAL
     bounds_its_time = True
 
     settings: Params
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
+        self._kinds = tuple(kind for kind in STATEMENT_KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
-            versions = [load_prompt(prompt).full_version for prompt in (PROPOSE, COMPARE)]
+            versions = [
+                load_prompt(prompt).full_version for prompt in (PROPOSE_PROMPT, COMPARE_PROMPT)
+            ]
             self.version = f"1 prompts {' '.join(versions)}"
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
-            return Material(name=CONTRASTS, note=note)
+            return Material(name=CONTRASTS_MATERIAL, note=note)
         answered = matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(
-                name=CONTRASTS,
+                name=CONTRASTS_MATERIAL,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
@@ -483,7 +489,7 @@ class Synthesizer(Deriver):
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted(
             (edit for edit in edits if edit.kind in self._kinds),
-            key=lambda edit: KINDS.index(edit.kind),
+            key=lambda edit: STATEMENT_KINDS.index(edit.kind),
         )
         parent = inputs.response.id
         text = inputs.response.text
@@ -496,7 +502,7 @@ class Synthesizer(Deriver):
                 variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
-        return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
+        return Material(name=CONTRASTS_MATERIAL, variants=tuple(variants), note=note, call=call)
 
 
 def edits_by_rule(
@@ -588,7 +594,7 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
-    request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
+    request = inputs.client.request(load_prompt(PROPOSE_PROMPT), reply_model, variables)
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
@@ -615,7 +621,7 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     variables["known"] = known_material(inputs.task)
-    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, variables)
+    request = inputs.client.request(load_prompt(COMPARE_PROMPT), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from jurygraph.agents.feedback import declared_keywords
 from jurygraph.agents.functions import (
-    REGISTERED,
+    REGISTERED_EVALUATORS,
     AdaptedEvaluator,
     adapt,
     has_own_version,
@@ -58,7 +58,7 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED_EVALUATORS)
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -106,7 +106,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
         )
     paths = {
         **installed_plugins("evaluator"),
-        **dict.fromkeys(REGISTERED, ""),
+        **dict.fromkeys(REGISTERED_EVALUATORS, ""),
         **BUILTIN_EVALUATORS,
     }
     module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))

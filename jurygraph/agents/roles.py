@@ -461,9 +461,9 @@ class QuotableTexts:
         """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
         for text in (*self._texts["response"].values(), *self._texts["other"].values()):
             reason = explain_rejected_quote(quotation, text)
-            if reason != NOT_THERE:
+            if reason != QUOTE_NOT_FOUND:
                 return reason
-        return NOT_THERE
+        return QUOTE_NOT_FOUND
 
 
 class Finding(NamedTuple):
@@ -584,7 +584,7 @@ def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
 
 def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
     """Return why quotations support nothing: not in the texts, too weak to be evidence, or without content."""
-    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
+    reasons: dict[str, list[str]] = {QUOTE_NOT_FOUND: [], QUOTE_TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
         reasons[text.explain_rejected(quotation)].append(quotation)
     return " and ".join(
@@ -603,8 +603,8 @@ WORST_CASE: Mapping[str, Any] = MappingProxyType(
     }
 )
 """The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
-NOT_THERE = "not in the response"
-TOO_WEAK = "too short, or cut within a word or number"
+QUOTE_NOT_FOUND = "not in the response"
+QUOTE_TOO_WEAK = "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
@@ -630,8 +630,8 @@ def mark_unsupported(
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     passage = text.find(quotation)
     if passage is None:
-        return NOT_THERE
-    return NO_CONTENT if text.is_filler(passage) else TOO_WEAK
+        return QUOTE_NOT_FOUND
+    return NO_CONTENT if text.is_filler(passage) else QUOTE_TOO_WEAK
 
 
 def verify_quotes(

@@ -50,10 +50,10 @@ def shards_folder(run: Path) -> Path:
 
 def refuse_begun_shards(options: ScoreOptions) -> None:
     """Raise `InputError` where shards of the run were scored that one process would score again."""
-    from jurygraph.runs.store.folder import LEDGER
+    from jurygraph.runs.store.folder import LEDGER_FILE
 
     folder = shards_folder(options.run)
-    if folder.is_dir() and not (options.run / LEDGER).exists():
+    if folder.is_dir() and not (options.run / LEDGER_FILE).exists():
         hint = "go on with --processes, or remove that folder"
         raise InputError(f"{folder}: has shards of {options.run}, which are not complete; {hint}")
 
@@ -65,7 +65,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     are printed, and the same command goes on.
     """
     from jurygraph.runs.run import Run
-    from jurygraph.runs.store.folder import LOCK, acquire_lock, create_folder
+    from jurygraph.runs.store.folder import LOCK_FILE, acquire_lock, create_folder
     from jurygraph.runs.workflows.merging import merge_shards
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.runs.writable_run import refuse_existing
@@ -81,7 +81,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     engine, number = _open_engine(options, _begun_number(folder))
     shards = _Shards(options, folder, number)
     create_folder(folder)
-    with closing(acquire_lock(folder / LOCK)):
+    with closing(acquire_lock(folder / LOCK_FILE)):
         jury = shards.score(engine)
         merging = partial(progress, "merging", what="responses")
         merge_shards([command.run for command in shards.commands], options.run, merging)

@@ -55,7 +55,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED, RewardGate
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE, Status
 
@@ -220,7 +220,7 @@ def _hull(*arrays: Floats) -> Interval:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ def reward_rows(
     coverage = result.coverage
     is_failed = _has_failed(decision, result)
     is_open = result.low < result.high  # missing verdicts could still change the reward
-    is_incomplete = coverage < 1.0 - ROUNDING
+    is_incomplete = coverage < 1.0 - ROUNDING_ERROR
     is_alone = np.array(is_single, dtype=np.bool_)
     is_degraded = is_incomplete | is_open | is_alone | bool(result.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
@@ -380,7 +380,7 @@ def _has_failed(decision: Decision, result: GroupResult) -> Bools:
     """Return where a reward has no value, [R]."""
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    lacks_coverage = coverage < decision.min_coverage - ROUNDING
+    lacks_coverage = coverage < decision.min_coverage - ROUNDING_ERROR
     has_failed: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
     return has_failed
 
@@ -461,11 +461,11 @@ def _notes(
         notes.append(f"under the {decision.rule} rule {cause} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
-    elif coverage < decision.min_coverage - ROUNDING:
+    elif coverage < decision.min_coverage - ROUNDING_ERROR:
         notes.append(
             f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for"
         )
-    elif coverage < 1.0 - ROUNDING:
+    elif coverage < 1.0 - ROUNDING_ERROR:
         notes.append(
             f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
         )
@@ -621,7 +621,9 @@ def can_be_decided_together(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
-    is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
+    is_per_response = all(
+        q.scope == "response" and q.material == SUBMITTED_RESPONSE for q in questions
+    )
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_batched and decision.group_rule is None
 
@@ -737,7 +739,7 @@ def _components(
                 diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
-            diagnostics[SPREAD] = spread
+            diagnostics[SAMPLE_SPREAD] = spread
         effective = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
@@ -775,16 +777,16 @@ def _without_unjudged_diagnostics(
         share, _ = _judged_share(spec, table)
         diagnostics = dict(component.diagnostics)
         for name, values in component.diagnostics.items():
-            if name not in (*_DISCARD_COUNTS, SPREAD, PREFERENCE_COMPLETENESS):
+            if name not in (*_DISCARD_COUNTS, SAMPLE_SPREAD, PREFERENCE_COMPLETENESS):
                 diagnostics[name] = np.where(share > 0.0, values, np.nan)
         cleaned[spec.name] = replace(component, diagnostics=diagnostics)
     return cleaned
 
 
-WITHOUT_MAJORITY = "without a majority"
-_DISCARD_COUNTS = ("discarded", WITHOUT_MAJORITY)
+NO_MAJORITY = "without a majority"
+_DISCARD_COUNTS = ("discarded", NO_MAJORITY)
 """The number of discarded verdicts, and of questions without a majority."""
-SPREAD = "spread over samples"
+SAMPLE_SPREAD = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 

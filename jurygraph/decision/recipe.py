@@ -28,13 +28,13 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import SUBMITTED, Implementation, Reduction, RewardGate
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, Implementation, Reduction, RewardGate
 
 RUBRIC = "rubric"
 STAKEHOLDERS = "stakeholders"
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 _MAX_LISTED = 8
 
 
@@ -642,7 +642,7 @@ class _SpecBuilder:
                 sizes.append(size)
                 residual.append(size if question.layer == "residual" else 0.0)
             share = float(aggregation.total(residual) / aggregation.total(sizes))
-            if share > MAX_RESIDUAL + ROUNDING:
+            if share > MAX_RESIDUAL + ROUNDING_ERROR:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
                     f"{key!r}, and {100 * MAX_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
@@ -674,7 +674,7 @@ def _build_input(
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variants = any(question.material != SUBMITTED for question in ordered)
+        has_variants = any(question.material != SUBMITTED_RESPONSE for question in ordered)
         if_skipped = "zero" if has_variants else "left-out"
     return ComponentInput(
         questions=tuple(names),

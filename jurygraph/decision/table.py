@@ -26,12 +26,12 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED, TurnReduction, VoteRule
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, JUDGED_NOT_APPLICABLE = range(6, 10)
-SCORED = (OK, STOPPED)
+SCORED_OUTCOMES = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
 
@@ -303,7 +303,11 @@ class VerdictTable:
 
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
+        settled = (
+            (*SCORED_OUTCOMES, NOT_APPLICABLE)
+            if spec_input.if_skipped == "zero"
+            else SCORED_OUTCOMES
+        )
         judged_weights = []
         requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
@@ -381,7 +385,7 @@ def make_table(
     judges_of_seats = {}
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
-        is_submitted = question.scope == "response" and question.material == SUBMITTED
+        is_submitted = question.scope == "response" and question.material == SUBMITTED_RESPONSE
         if question.seats > 1 and is_submitted:
             sampled.add(question.id)
         if question.judges:
@@ -537,7 +541,7 @@ def _variant_columns(
     material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
 ) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED:
+    if material == SUBMITTED_RESPONSE:
         return {}
     variants: dict[str, set[str]] = defaultdict(set)
     for question in questions:

@@ -9,7 +9,7 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -76,7 +76,7 @@ def _fold(
 
 def is_about_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
-    return question.scope in ("response", "group") and question.material == SUBMITTED
+    return question.scope in ("response", "group") and question.material == SUBMITTED_RESPONSE
 
 
 def question_values(

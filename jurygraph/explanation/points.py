@@ -9,14 +9,14 @@ from math import isclose
 from typing import Literal, NamedTuple
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
+from jurygraph.decision.decide import ROUNDING_ERROR, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.plan import SUBMITTED, TurnReduction
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _LEAST_POINTS_SHOWN = 0.5e-4
@@ -612,7 +612,7 @@ class Change(FrozenModel):
     @property
     def matters(self) -> bool:
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
-        return self.value is not None if self.gain is None else self.gain > ROUNDING
+        return self.value is not None if self.gain is None else self.gain > ROUNDING_ERROR
 
 
 def find_changes(
@@ -723,7 +723,7 @@ def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.matters]
-    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING]
+    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR]
     for sign, selected in (("+", useful), ("-", harmful)):
         for change in selected[:_MOST_CHANGES]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
@@ -737,7 +737,7 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     # Verdicts on variants compare no responses of the group.
-    submitted = {question.id for question in questions if question.material == SUBMITTED}
+    submitted = {question.id for question in questions if question.material == SUBMITTED_RESPONSE}
     needed = {trace.response_id}
     for verdict in trace.verdicts:
         if verdict.question in submitted:

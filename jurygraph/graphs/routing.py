@@ -32,7 +32,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import Sees
-from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, Escalation, question_identity
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -331,7 +331,7 @@ class _WorkCollector:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        owners = keys[0].responses if question.material == SUBMITTED else judgement.about
+        owners = keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
         reused = self.reused_results.verdicts
         if not all(key in reused for key in keys):
             return False
@@ -353,7 +353,7 @@ class _WorkCollector:
         self, question: Question, askable: Sequence[Response]
     ) -> Iterable[_Combination]:
         found = []
-        if question.material != SUBMITTED:
+        if question.material != SUBMITTED_RESPONSE:
             for response in askable:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(_Combination((variant.response,), (response,), (response.id,)))
@@ -385,7 +385,7 @@ class _WorkCollector:
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED:
+        if question.material != SUBMITTED_RESPONSE:
             material = self.material[response.id][question.material]
             if not material.variants:
                 none_found = f"material {question.material!r} holds no variant to ask about"
@@ -492,7 +492,7 @@ def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED:
+    if question.material == SUBMITTED_RESPONSE:
         return question.needs
     return (*question.needs, question.material)
 

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, decide_groups
-from jurygraph.graphs.active_groups import TURNS_A_RUN, ActiveGroup, ActiveGroups
+from jurygraph.graphs.active_groups import TURNS_PER_RUN, ActiveGroup, ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     GroupUserCalls,
@@ -56,7 +56,7 @@ async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcom
 
 async def run_machine(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
-    limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
+    limit = RunnableConfig(recursion_limit=3 * TURNS_PER_RUN + 10)
     start = ScoreState(turn=0)
     try:
         while not groups.is_over:

@@ -23,7 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -114,7 +114,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     derivations: dict[str, Derivation] = {}
     available = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
-        if deriver.gives in derivations or deriver.gives == SUBMITTED:
+        if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE:
             raise PlanError(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
@@ -205,7 +205,7 @@ def configure_questions(
         changes = _configured_changes(use, question, keys[name]) | _tool_fields(evaluator)
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED and question.scope != "response":
+        if question.material != SUBMITTED_RESPONSE and question.scope != "response":
             problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question

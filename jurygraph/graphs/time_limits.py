@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
-MAX_HANGING = 4
+MAX_HANGING_THREADS = 4
 """Number of hanging threads from which on an evaluator or deriver is not called any more."""
 _CANCELLING_SECONDS = 0.5  # seconds for a cancelled coroutine to end
 
-LEFT_ALONE: list["asyncio.Task[Any]"] = []
+ABANDONED_TASKS: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
 CallResult = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
@@ -108,7 +108,7 @@ class CallThreads(DaemonThreads):
         """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
         earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
         self._hanging[owner] = [*earlier, *self.abandon(calls)]
-        if len(self._hanging[owner]) >= MAX_HANGING:
+        if len(self._hanging[owner]) >= MAX_HANGING_THREADS:
             self._refused.add(owner)
 
     def refusal(self, owner: str) -> Fault | None:
@@ -116,8 +116,8 @@ class CallThreads(DaemonThreads):
         if owner not in self._refused:
             return None
         hint = "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended"
-        problem = f"it is not called any more: {MAX_HANGING} of its calls ran past their time limit and still hang"
-        return Fault("hanging", f"{problem}; {hint}")
+        reason = f"{MAX_HANGING_THREADS} of its calls ran past their time limit and still hang"
+        return Fault("hanging", f"it is not called any more: {reason}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class CallLimits:
         # it caught the cancellation: asyncio would wait for it when the loop is closed
         if not task.done():
             asyncio._unregister_task(task)
-            LEFT_ALONE.append(task)
+            ABANDONED_TASKS.append(task)
 
 
 async def _timed(result: Awaitable[T]) -> tuple[T, float]:

@@ -20,12 +20,12 @@ MAX_ENUMERATED = 20
 """Most tasks whose signs are enumerated."""
 MAX_CELLS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
-FLIPS = 20_000
+RANDOM_FLIPS = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
 MAX_SAMPLED = 5_000
 """Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
 _CELLS_PER_BATCH = 2_000_000
-ROUNDING = 1e-12
+ROUNDING_ERROR = 1e-12
 """Numbers that differ by less are equal: sums in another order differ in their last bits."""
 
 
@@ -50,7 +50,7 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     is_whole_numbered = (sizes == np.round(sizes)).all()
     if spread * largest * len(sizes) <= MAX_CELLS and is_whole_numbered:
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
-    least = observed - ROUNDING * spread  # equal sums can differ in their last bits
+    least = observed - ROUNDING_ERROR * spread  # equal sums can differ in their last bits
     if least <= 0.0:
         return 1.0
     variance = math.fsum(scaled**2)
@@ -66,7 +66,7 @@ def flippable_sums(sums: ArrayLike) -> Floats:
     """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
     values = as_finite("sums", sums)
     largest = float(np.abs(values).max(initial=0.0))
-    return values[np.abs(values) > ROUNDING * max(1.0, largest)]
+    return values[np.abs(values) > ROUNDING_ERROR * max(1.0, largest)]
 
 
 def _integer_tail(sizes: Ints, observed: int) -> float:
@@ -103,14 +103,14 @@ def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     rng = np.random.default_rng(seed)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
-    for start in range(0, FLIPS, batch):
-        flips = min(batch, FLIPS - start)
+    for start in range(0, RANDOM_FLIPS, batch):
+        flips = min(batch, RANDOM_FLIPS - start)
         drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
         flipped = np.zeros(flips)
         for byte_sums, byte in zip(sums, drawn.T, strict=True):
             flipped += byte_sums.take(byte)
         hits += int(np.count_nonzero(np.abs(flipped) >= least))
-    return (1 + hits) / (1 + FLIPS)
+    return (1 + hits) / (1 + RANDOM_FLIPS)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

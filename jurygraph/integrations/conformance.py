@@ -159,12 +159,12 @@ SETTINGS: tuple[TrainerSetting, ...] = (
     _unmasked("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
-JUDGED: tuple[tuple[float | None, ...], ...] = (
+JUDGED_REWARDS: tuple[tuple[float | None, ...], ...] = (
     (0.2, 0.9, None, 0.4, None, 1.0, 0.7, None),
     (0.1, 0.5, 0.3, 0.8, 0.6, 0.0, 0.9, 0.2),
 )
 """The judge's rewards in the example of the table: five of eight in one group, all of the other."""
-FORM = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
+FORM_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
 """The rewards of a second function, for each group."""
 
 
@@ -179,30 +179,32 @@ class FailedEffect(NamedTuple):
 
 
 def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: int) -> FailedEffect:
-    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
+    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM_REWARDS`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.
     """
     before: list[Floats] = []
     after: list[Floats] = []
-    for rewards in JUDGED:
+    for rewards in JUDGED_REWARDS:
         is_judged = np.array([reward is not None for reward in rewards])
         filled = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
-        form = np.where(is_judged, FORM, np.nan) if rule == "mask" else np.array(FORM)
+        form = (
+            np.where(is_judged, FORM_REWARDS, np.nan) if rule == "mask" else np.array(FORM_REWARDS)
+        )
         batch = np.stack([filled, form][:functions], axis=1)
         before.append(batch[is_judged])
         after.append(batch)
     with np.errstate(invalid="ignore"):
         wanted = np.concatenate(setting.compute(before))
         got = np.concatenate(setting.compute(after))
-    judged = np.array([reward is not None for rewards in JUDGED for reward in rewards])
+    judged = np.array([reward is not None for rewards in JUDGED_REWARDS for reward in rewards])
     return FailedEffect(_find_factor(wanted, got[judged]), got[~judged])
 
 
 def _find_factor(wanted: Floats, got: Floats) -> float | None:
     """Return the factor of the advantages in the group with failed rewards, the first."""
-    size = sum(reward is not None for reward in JUDGED[0])
+    size = sum(reward is not None for reward in JUDGED_REWARDS[0])
     first, others = slice(0, size), slice(size, None)
     factor = float(got[first] @ wanted[first] / (wanted[first] @ wanted[first]))
     is_one = np.allclose(got[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
@@ -215,8 +217,8 @@ def stated_factor(setting: TrainerSetting) -> float:
     """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
     if setting.automatic == "mask":
         return 1.0
-    judged = sum(reward is not None for reward in JUDGED[0])
-    return filling_factor(judged, len(JUDGED[0]), normalize=setting.normalize)
+    judged = sum(reward is not None for reward in JUDGED_REWARDS[0])
+    return filling_factor(judged, len(JUDGED_REWARDS[0]), normalize=setting.normalize)
 
 
 def _describe(effect: FailedEffect) -> str:

@@ -46,7 +46,7 @@ _WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
 _MOST_CALLS = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
-COHORTS = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
+COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
 
 class TrainerSettings(NamedTuple):
@@ -299,7 +299,7 @@ class JuryScorer:
                 f"a call has {len(members)} of the {sizes[-1]} samples of a prompt, and {need}"
             )
             raise InputError(
-                f"{problem}: let one process have whole groups, or use the server: {COHORTS}"
+                f"{problem}: let one process have whole groups, or use the server: {COHORTS_HINT}"
             )
         if self._group_size is not None:
             problem = f"a call has {len(members)} samples of a prompt, which is no multiple of it"

@@ -36,11 +36,11 @@ ROLES = {
     "trigger": "applicability",
 }
 """Roles by the authors' types of nodes."""
-KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
+EDGE_KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
 """Kinds of edges by the authors' types."""
 NO_EDGES = "edges are left out that join no two criteria, are of an unknown type, join a pair again, or close a cycle"
 NO_GRAPH = "rubrics have no graph in `reward_model.graph`"
-TEXTLESS = "responses without text are left out"
+NO_TEXT_NOTE = "responses without text are left out"
 
 M = TypeVar("M", bound=FrozenModel)
 
@@ -154,7 +154,7 @@ def _to_content(
             )
             raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
-            notes.append(Note(TEXTLESS, f"{scores}, {place}"))
+            notes.append(Note(NO_TEXT_NOTE, f"{scores}, {place}"))
             continue
         responses.append(_to_response(f"{name}/{number}", line, line.rubric_ids or model.ids))
     task = {
@@ -218,7 +218,7 @@ def _acyclic_edges(edges: Sequence[TypedEdge], criteria: set[str]) -> list[dict[
     parents: dict[str, set[str]] = {}
     kept = []
     for edge in edges:
-        kind = KINDS.get(edge.type or "")
+        kind = EDGE_KINDS.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
         above = parents.setdefault(edge.child, set())

@@ -13,7 +13,7 @@ from jurygraph.interchange.rows import (
     with_rubric,
 )
 
-TEXTLESS = "completions without text are left out"
+NO_TEXT_NOTE = "completions without text are left out"
 
 
 class IdealCompletions(ImportedRow):
@@ -47,7 +47,7 @@ class ImportedExample(TaskRow):
                 identity = {"id": f"{self.prompt_id}/{name}", "agent": name.partition("-")[0]}
                 responses.append({**identity, "text": text, "metadata": data.other})
             else:
-                notes.append(Note(TEXTLESS, f"{self.prompt_id}: {name}"))
+                notes.append(Note(NO_TEXT_NOTE, f"{self.prompt_id}: {name}"))
         query = [turn.message() for turn in self.prompt]
         task = {
             "id": self.prompt_id,

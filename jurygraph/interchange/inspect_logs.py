@@ -15,7 +15,7 @@ from jurygraph.interchange.trials import Conversation, Location, Trial, read_doc
 
 EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
-UNSCORED = "scores without a value are left out"
+NO_SCORE_NOTE = "scores without a value are left out"
 
 _LEFT_OUT = ("events", "events_data", "timelines", "store", "output")
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -63,7 +63,9 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
     published_scores = sample.scores or {}
     labels = {key: score.value for key, score in published_scores.items()}
-    notes = [Note(UNSCORED, f"{name}: {key}") for key, value in labels.items() if value is None]
+    notes = [
+        Note(NO_SCORE_NOTE, f"{name}: {key}") for key, value in labels.items() if value is None
+    ]
     parts = [field for field in _LEFT_OUT if sample.other.get(field)]
     if parts:
         notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))

@@ -16,8 +16,8 @@ from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
 NESTED_RUNS = "runs inside another run are left out, since it has their messages"
-UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
-UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
+UNREAD_INPUTS_NOTE = "rows whose inputs are neither messages nor one text are left out"
+UNREAD_OUTPUTS_NOTE = "outputs that are neither messages nor one text are in the metadata alone"
 
 
 class ExportedRow(ImportedRow):
@@ -44,7 +44,7 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
             continue
         query = _read_side(location, "inputs", row.inputs)
         if not query:
-            yield Note(UNREAD_INPUTS, name)
+            yield Note(UNREAD_INPUTS_NOTE, name)
             continue
         is_run = row.run_type is not None
         convert = _to_trial if is_run else _to_task
@@ -54,7 +54,7 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
 def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
     outputs = _read_side(location, "outputs", row.outputs)
     answer = _answer(query, outputs)
-    notes = [Note(UNREAD_OUTPUTS, name)] if row.outputs and not answer else []
+    notes = [Note(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
     unread = nonempty_fields(inputs=_unread(row.inputs), outputs=_unread(row.outputs, answer))
     about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
     return Trial(
@@ -78,7 +78,7 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
     reference = _reference(location, query, field, outputs)
     unread_outputs = _unread(outputs, bool(reference))
     unread = nonempty_fields(inputs=_unread(row.inputs), outputs=unread_outputs, **row.other)
-    notes = [Note(UNREAD_OUTPUTS, name)] if outputs and not reference else []
+    notes = [Note(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,

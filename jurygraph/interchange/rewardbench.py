@@ -11,7 +11,9 @@ from jurygraph.interchange.rows import (
 from jurygraph.schema.frozen_model import digest_of
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
-UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
+NO_MODEL_NOTE = (
+    "rows do not name one model for each response, so that their responses have no agent"
+)
 
 
 class ImportedComparison(TaskRow):
@@ -58,7 +60,7 @@ class ImportedComparison(TaskRow):
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         task = {"id": name, "query": self.prompt, "responses": responses, "metadata": about}
         is_unnamed = self.models is not None and None in agents
-        return task, [Note(UNNAMED, name)] if is_unnamed else []
+        return task, [Note(NO_MODEL_NOTE, name)] if is_unnamed else []
 
 
 def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:

@@ -122,7 +122,7 @@ def nonempty_fields(**fields: Any) -> dict[str, Any]:
     return nonempty
 
 
-WORTHLESS = "criteria without words, or of 0 points, are left out"
+EMPTY_CRITERIA_NOTE = "criteria without words, or of 0 points, are left out"
 NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
 
 
@@ -140,7 +140,7 @@ def with_rubric(
     for number, item in enumerate(items, 1):
         name = item.get("id", f"criterion-{number}")
         if not item["text"].strip() or item["weight"] == 0:
-            all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
+            all_notes.append(Note(EMPTY_CRITERIA_NOTE, f"{task['id']}: {name}"))
             continue
         fields = {field: value for field, value in item.items() if field != "about"}
         criteria.append({**fields, "id": name})

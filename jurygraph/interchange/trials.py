@@ -27,7 +27,7 @@ M = TypeVar("M", bound=FrozenModel)
 OTHER_BEGINNINGS = (
     "tasks whose trials begin with different messages, which stand in their responses"
 )
-UNANSWERED = "conversations without an answer of the assistant make no response"
+NO_ANSWER_NOTE = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON = 1 << 30
 
@@ -124,7 +124,7 @@ def _to_task(trials: Sequence[Trial]) -> Imported:
             problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
             trial.location.refuse((), problem, "keep one of them")
         if not trial.answer:
-            notes.append(Note(UNANSWERED, f"{trial.task}/{trial.name}"))
+            notes.append(Note(NO_ANSWER_NOTE, f"{trial.task}/{trial.name}"))
             continue
         messages = (*trial.query[len(query) :], *trial.answer)
         identity = {"id": f"{trial.task}/{trial.name}", "messages": messages}

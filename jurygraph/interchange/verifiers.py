@@ -16,7 +16,7 @@ from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 BRANCHES = "messages off the path to the last one are left out"
 NO_MESSAGES = "traces without messages are left out"
-NOT_OK = "traces that failed, or have no complete reward, have no label `reward`"
+NO_REWARD_NOTE = "traces that failed, or have no complete reward, have no label `reward`"
 
 
 class Node(ImportedRow):
@@ -81,7 +81,7 @@ def _to_trial(
     if trace.ok and rewards and None not in rewards:
         labels["reward"] = sum(reward.score * reward.weight for reward in rewards if reward)
     else:
-        notes.append(Note(NOT_OK, trace.id))
+        notes.append(Note(NO_REWARD_NOTE, trace.id))
     data = trace.task.data
     position = None if data.idx is None else str(data.idx)
     task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"

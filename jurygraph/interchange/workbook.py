@@ -21,7 +21,7 @@ from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.task import chat_text
 from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
@@ -103,8 +103,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         reward = trace.reward
         cells = (
             trace.response_id,
-            ERASED if task is None else shorten(chat_text(task.query), _MOST_QUESTION),
-            ERASED if response is None else shorten(response.text, _MOST_ANSWER),
+            ERASED_TEXT if task is None else shorten(chat_text(task.query), _MOST_QUESTION),
+            ERASED_TEXT if response is None else shorten(response.text, _MOST_ANSWER),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
             None if reward.value is None else round(reward.value, 4),

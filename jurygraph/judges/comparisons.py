@@ -43,9 +43,14 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 
-OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
+OPPONENT_SOURCE = (
+    "opponent"  # source of evidence from the response with which a verdict compares its own
+)
 MOST_SHOWN = 20  # most responses in one prompt
-USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
+DEFAULT_QUESTION = (
+    "Which one serves the task better: it does what was asked, it is right, "
+    "and it can be used as it stands."
+)
 
 
 class Quoted(NamedTuple):
@@ -87,7 +92,7 @@ class ComparisonJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        criterion: ReplySentence = USUAL
+        criterion: ReplySentence = DEFAULT_QUESTION
         """What is compared, in a sentence; by default, which response serves the task better."""
         profile: Profile = "full"
         """`full`, or `compact` for fewer tokens."""
@@ -258,7 +263,7 @@ class Pairwise(ComparisonJudge):
         first, second = quoted.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:
-            source = OPPONENT if passage.source == "response" else passage.source
+            source = OPPONENT_SOURCE if passage.source == "response" else passage.source
             opponent_evidence.append(passage.model_copy(update={"source": source}))
         return (*first, *opponent_evidence)
 

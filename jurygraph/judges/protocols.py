@@ -144,10 +144,10 @@ def _lines(stakeholder: Stakeholder) -> Iterator[str]:
     )
 
 
-LOWEST = 1.0
-HIGHEST = 10.0
+LOWEST_SCORE = 1.0
+HIGHEST_SCORE = 10.0
 
-Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
+Ten = Annotated[float, Field(strict=True, ge=LOWEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)]
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -179,15 +179,15 @@ def rating(
     name: str = "value",
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
-    score = (value - LOWEST) / (HIGHEST - LOWEST)
-    measurement = Measurement(score, native=value, scale=(LOWEST, HIGHEST))
+    score = (value - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
+    measurement = Measurement(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
     all_claims = list(claims)
-    if value > LOWEST:
+    if value > LOWEST_SCORE:
         all_claims.append(Claim(f"a {name} of {value:g}", quotes))
     return Finding(path, measurement, reason, quotes, all_claims)
 
 
-OVERALL = "overall"
+OVERALL_ASPECT = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
 _DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (Ten, ...)}
 _DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
@@ -203,7 +203,7 @@ class DirectProtocol(ScoringProtocol):
     prompt_name = "direct"
 
     def subjects(self, people: People) -> Sequence[str]:
-        return (OVERALL,)
+        return (OVERALL_ASPECT,)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _DIRECT_REPLY
@@ -219,7 +219,7 @@ class DirectProtocol(ScoringProtocol):
             if answer.held:
                 claims.append(Claim(f"{aspect} held", answer.quotes))
         reason = "; ".join(reasons)
-        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, claims)}
+        return {OVERALL_ASPECT: rating(OVERALL_ASPECT, reply.value, reason, quotes, claims)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
@@ -258,7 +258,7 @@ class RubricProtocol(ScoringProtocol):
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
 """Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
-ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
+ITEMS_BY_CATEGORY: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
 """Number of items of a category, of A for each person.
 
 The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
@@ -314,7 +314,7 @@ def _shared_fields(people: int) -> list[tuple[int, str]]:
 def _fields(categories: str) -> list[tuple[int, str]]:
     fields = []
     for category in categories:
-        for number in range(1, ITEMS[category] + 1):
+        for number in range(1, ITEMS_BY_CATEGORY[category] + 1):
             fields.append((number, f"{category}{number}"))
     return fields
 

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from jurygraph.models.recording import Recorder
 
 
-UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
+UNBILLED_FAULTS = frozenset(
+    {"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"}
+)
 """Kinds of faults after which the provider charges nothing."""
 
 _BYTES_PER_TOKEN = 4
@@ -376,7 +378,7 @@ class Gateway:
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
-            if fault.kind in UNBILLED or fault.is_unsent:
+            if fault.kind in UNBILLED_FAULTS or fault.is_unsent:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
                 reserved.settle_unbounded_bill()

@@ -587,9 +587,9 @@ class Investigator(Protocol):
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
-DEFENDED = SafetyConfig()
+DEFAULT_SAFETY = SafetyConfig()
 DEFAULT_CALLS = CallsConfig()
-CUT_OFF = "cut-off"
+CUT_OFF_FAULT = "cut-off"
 
 
 @lru_cache(maxsize=64)
@@ -619,7 +619,7 @@ class JudgeClient:
         self,
         gateway: Gateway,
         parameters: Mapping[str, JsonValue],
-        safety: SafetyConfig = DEFENDED,
+        safety: SafetyConfig = DEFAULT_SAFETY,
         key: bytes = b"",
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
@@ -926,7 +926,7 @@ class JudgeClient:
 
     def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
-        attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
+        attempts, kind = (1, CUT_OFF_FAULT) if fault is None else (fault.attempts, fault.kind)
         if attempts and request.digest not in self.calls:
             call = self.calls[request.digest] = to_call(request, attempts=attempts, fault=kind)
             self._gateway.store_unanswered(request, call, self._sink)

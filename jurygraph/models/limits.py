@@ -41,7 +41,7 @@ MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that
 # seconds' worth of a rate limit that may be used at once; a single request always may
 BURST_SECONDS = 2.0
 _TICK_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
-HOLD_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
+THROTTLE_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 # seconds: log a hold that ends this much later than the last one logged, once per burst
 _LOG_THRESHOLD = 10.0
 
@@ -306,7 +306,7 @@ class Limiter:
             self._window = max(1, self._window // 2)
             self._first_counted = self._granted
             self._successes = 0
-            seconds = HOLD_SECONDS  # a burst of refusals is held once
+            seconds = THROTTLE_SECONDS  # a burst of refusals is held once
         if retry_after is not None and retry_after <= MAX_WAIT:
             seconds = retry_after
         until = _now() + seconds

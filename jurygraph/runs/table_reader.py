@@ -18,7 +18,7 @@ from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
 
-IDENTITY = ("task", "response", "agent")
+IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
@@ -103,7 +103,7 @@ def read_table(
         raise InputError(f"name: expected {expected}, got {describe_value(name)}")
     columns, build_rows = _rewards(run, options) if name == "rewards" else _verdicts(run)
     texts = ("prompt", "text") if options.texts else ()
-    table = ExportTable(_typed(*IDENTITY) | columns | _typed(*texts))
+    table = ExportTable(_typed(*IDENTITY_COLUMNS) | columns | _typed(*texts))
     with close_on_error(table.close), require_temporary_space():
         for trace, response, task in run.responses_with_tasks():
             shared = _describe(trace, response, task, options.texts)
@@ -164,7 +164,7 @@ def _typed(*names: str) -> _Columns:
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
     identity = (trace.task_id, trace.response_id, trace.agent)
-    row: ExportRow = dict(zip(IDENTITY, identity, strict=True))
+    row: ExportRow = dict(zip(IDENTITY_COLUMNS, identity, strict=True))
     if texts:
         row |= {
             "prompt": chat_text(task.query) if task else None,

@@ -138,11 +138,11 @@ class PlanningCalls(CallStore):
         self._run = run
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
-        if (run.folder / run_folder.PLANNING).exists():
+        if (run.folder / run_folder.PLANNING_FILE).exists():
             self._open_file()
 
     def _open_file(self) -> None:
-        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING)
+        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING_FILE)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
@@ -200,11 +200,11 @@ class WritableRun(Run):
 
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
-        if not (folder / run_folder.LEDGER).exists():
+        if not (folder / run_folder.LEDGER_FILE).exists():
             run_folder.refuse_foreign(folder)
             return None
         run_folder.refuse_links(folder)
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
         with close_on_error(partial(run_folder.release_lock, lock)):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
@@ -235,9 +235,9 @@ class WritableRun(Run):
         run_folder.refuse_links(folder)
         text = run_folder.config_text(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
         try:
-            run = cls(folder, Ledger.create(folder / run_folder.LEDGER), header, lock)
+            run = cls(folder, Ledger.create(folder / run_folder.LEDGER_FILE), header, lock)
         except BaseException:
             run_folder.remove_folder(folder, created)
             run_folder.release_lock(lock)

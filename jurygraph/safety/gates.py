@@ -32,7 +32,7 @@ from jurygraph.schema.conversation import RenderedText, Turn
 from jurygraph.schema.frozen_model import split_into_pieces
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
-INVISIBLE = (
+INVISIBLE_CHARACTERS = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -40,7 +40,7 @@ INVISIBLE = (
 """Invisible characters as a regex class: controls that are not white space, Unicode's default-ignorable code points
 (fillers, joiners, bidirectional marks, variation selectors, tags), blanks that are not white space, and surrogates."""
 
-_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_INVISIBLE = re.compile(f"[{INVISIBLE_CHARACTERS}]+")
 _NON_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
 _CONTROLS = dict.fromkeys((*range(9), *range(14, 32), 127))
 _REPLACEMENTS = dict(
@@ -57,7 +57,8 @@ _STACKED_MARKS = re2.compile(r"\p{M}{8}\p{M}+")
 """More marks on one letter than any script uses. Normalising them takes the square of their number."""
 
 _UNUSUAL = re2.compile(
-    f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACKED_MARKS.pattern}"
+    f"[{INVISIBLE_CHARACTERS.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]"
+    f"|{_STACKED_MARKS.pattern}"
 )
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 _PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
@@ -493,8 +494,8 @@ def _join_spoken(text: RenderedText, turns: Iterable[Turn]) -> str:
     return "\n\n".join(text[turn.start : turn.end] for turn in turns if turn.kind == "text")
 
 
-_VISIBLE = re.compile(f"[^\\s{INVISIBLE}]")
-_WORD_CHARACTER = re.compile(f"(?![{INVISIBLE}])[^\\W_]")
+_VISIBLE = re.compile(f"[^\\s{INVISIBLE_CHARACTERS}]")
+_WORD_CHARACTER = re.compile(f"(?![{INVISIBLE_CHARACTERS}])[^\\W_]")
 _MAX_WORD_LENGTH = 30
 
 

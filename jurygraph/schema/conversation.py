@@ -1,9 +1,9 @@
 """Conversations: messages in the form of OpenAI's chats, and the text that they are judged as.
 
 Judges, gates and quotations need one text, so that messages are rendered: each part under a line that says whose it is.
-The rendering is frozen (`RENDERING`), because stored offsets of quotations count its characters; the messages are
-stored, and the text is made again from them. Nothing in a message is escaped: a message can write lines that look like
-headers, and so the text remembers which characters are whose (`Turn`), and prompts fence each message by itself.
+The rendering is frozen (`RENDERING_VERSION`), because stored offsets of quotations count its characters; the messages
+are stored, and the text is made again from them. Nothing in a message is escaped: a message can write lines that look
+like headers, and so the text remembers which characters are whose (`Turn`), and prompts fence each message by itself.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.messages import describe_value, quote
 from jurygraph.schema.frozen_model import FrozenModel, canonical_json
 
-RENDERING = 1
+RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
 
 MessageRole = Literal["system", "developer", "user", "assistant", "tool"]

@@ -18,7 +18,7 @@ from pydantic import (
 
 from jurygraph.messages import format_path, quote
 from jurygraph.schema.conversation import (
-    RENDERING,
+    RENDERING_VERSION,
     ChatMessage,
     RenderedText,
     Sees,
@@ -537,7 +537,7 @@ class Response(FrozenModel):
         if not texts:
             problem = "`text` is not that of the `messages`"
             raise ValueError(f"{problem}, from which it is made; leave one of them out")
-        response.__dict__.update(text=texts[0], rendering=RENDERING)
+        response.__dict__.update(text=texts[0], rendering=RENDERING_VERSION)
         return response
 
     @property

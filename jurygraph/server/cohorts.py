@@ -15,7 +15,7 @@ from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
 from jurygraph.server.settings import Refusal, unavailable
 
-MOST_KEPT = 4096
+MAX_SCORED_MEMBERS = 4096
 """Members of scored cohorts that are kept, so that late ones are told so."""
 
 ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
@@ -172,7 +172,7 @@ class Cohorts:
         cohort.traces.set_result(traces)
         if self._cohorts.get(key) is cohort:
             self._kept += len(cohort.members)
-        while self._kept > MOST_KEPT:
+        while self._kept > MAX_SCORED_MEMBERS:
             finished = (other for other, found in self._cohorts.items() if found.traces.done())
             self._forget(next(finished))
 

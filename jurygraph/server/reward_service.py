@@ -31,7 +31,7 @@ from jurygraph.server.settings import (
 )
 from jurygraph.server.task_plans import TaskPlans
 
-SINGLES_A_GROUP = 8
+SINGLES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
@@ -91,7 +91,7 @@ class RewardService:
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_A_GROUP)
+        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_PER_GROUP)
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.

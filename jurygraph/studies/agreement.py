@@ -24,7 +24,7 @@ from jurygraph.messages import join_names, note_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import TENTATIVE, compare_with_bound
+from jurygraph.studies.conclusions import TENTATIVE_ALPHA, compare_with_bound
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -312,9 +312,9 @@ def _describe_pattern(figures: Figures) -> str | None:
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE) or 0
+    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE_ALPHA) or 0
     excess_side = compare_with_bound(excess, 0.0) or 0
-    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE}"
+    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE_ALPHA}"
     choices = f"Jaccard is {_SIDES[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_side < 0 < excess_side:

@@ -20,8 +20,8 @@ from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.judgements import describe_question, questions_named
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
-FOLDS = 5
-_MIN_TASKS = 2 * FOLDS
+FOLD_COUNT = 5
+_MIN_TASKS = 2 * FOLD_COUNT
 _MAX_KNOTS = 1000
 _GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
@@ -66,7 +66,7 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         task_ids += [row.task for row in study.rows]
     names, tasks = np.unique(task_ids, return_inverse=True)
     if len(names) < _MIN_TASKS:
-        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLDS} folds"
+        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLD_COUNT} folds"
         raise InputError(f"--calibrate: {problem}; label responses of {_MIN_TASKS} tasks at least")
     scores: list[float] = []
     targets: list[float] = []
@@ -134,10 +134,10 @@ def cross_fit(
 ) -> tuple[Floats, Floats]:
     """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
     order = np.random.default_rng(seed).permutation(labelled.tasks.max() + 1)
-    folds = order[labelled.tasks] % FOLDS
+    folds = order[labelled.tasks] % FOLD_COUNT
     calibrated = np.empty_like(labelled.scores)
     constant = np.empty_like(labelled.scores)
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         inside = folds == fold
         fitted = fit_calibration(labelled.scores[~inside], labelled.targets[~inside], method)
         calibrated[inside] = apply_calibration(labelled.scores[inside], fitted)

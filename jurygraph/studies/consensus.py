@@ -41,7 +41,7 @@ from jurygraph.studies.report import (
     describe_range,
 )
 
-REFITS = 200
+REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
 """Resamples for the agents' intervals by preset `paper`."""
 AFFORDABLE_WORK = 5_000_000
@@ -310,7 +310,7 @@ class Settings:
         """The number of resamples for intervals."""
         if self.bootstrap is not None:
             return self.bootstrap
-        return BOOTSTRAP_RESAMPLES if self.is_paper else REFITS
+        return BOOTSTRAP_RESAMPLES if self.is_paper else REFIT_COUNT
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ class FittedConsensus:
             return "--bootstrap is 0"
         is_costly = len(votes.item) * self.model.iterations > AFFORDABLE_WORK
         if self.settings.bootstrap is None and is_costly:
-            return f"{REFITS} refits would take long; --bootstrap {REFITS} makes them"
+            return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
         if self.has_one_unit:
             return "there is one item or group, and resamples of it are all alike"
         return consensus.not_identifiable(votes)

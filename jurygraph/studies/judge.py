@@ -24,7 +24,7 @@ from jurygraph.sources.ratings import (
 )
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
-    UNIT,
+    UNIT_SCALE,
     Judge,
     Judgement,
     PlacedLabels,
@@ -98,7 +98,7 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
-    scale: tuple[float, float] = UNIT
+    scale: tuple[float, float] = UNIT_SCALE
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
@@ -248,7 +248,7 @@ def _has_other_scale(
     low, high = scale
     if len({label.target for _, label in matching if not low <= label.target <= high}) > 1:
         return True
-    return scale == UNIT and any(
+    return scale == UNIT_SCALE and any(
         not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
     )
 
@@ -265,10 +265,10 @@ def _is_of_two_values(
     """
     if all(isinstance(label.target, bool) for _, label in matching):
         return True
-    if scale != UNIT or not all(0.0 <= label.target <= 1.0 for _, label in matching):
+    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching):
         return False
     decides = all(
-        judged.score in UNIT for judged in judgements.values() if judged.score is not None
+        judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
     )
     return decides or not has_shares
 
@@ -283,12 +283,12 @@ def _join(
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
-        or UNIT
+        or UNIT_SCALE
     )
     is_of_pairs = matching[0][1].other is not None
     shares = [label.target for _, label in matching if 0.0 < label.target < 1.0]
     is_binary = not is_of_pairs and _is_of_two_values(judgements, matching, scale, bool(shares))
-    low, high = UNIT if is_binary else scale
+    low, high = UNIT_SCALE if is_binary else scale
     is_ranked = not is_of_pairs and _has_other_scale(judgements, matching, (low, high))
     if is_ranked:
         is_binary = False

@@ -54,14 +54,14 @@ from jurygraph.studies.report import (
 )
 
 COUNTS = ("n", "missing", "failed", "abstained", "unsupported")
-RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+RATE_FIGURES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
 _OF_ORDERS = ("flips", "strict")
 _OF_VALUES = ("accuracy", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, *_OF_ORDERS) for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATE_FIGURES, *_OF_ORDERS) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -117,7 +117,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
         name: judge[name] if judge["n"] or name == "n" else None
         for name in (*COUNTS, "brier", "ece")
     }
-    for name in (*RATES, *_OF_ORDERS):
+    for name in (*RATE_FIGURES, *_OF_ORDERS):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
@@ -263,7 +263,7 @@ def _agreement_of(study: JudgeStudy) -> Figures:
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
     if not rows:
-        return dict.fromkeys((*RATES, "base_rates"))
+        return dict.fromkeys((*RATE_FIGURES, "base_rates"))
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
     ranks = np.array([row.score for row in rows]) if is_binary else predictions

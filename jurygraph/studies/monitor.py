@@ -12,9 +12,9 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
+    CUSUM_REFERENCES,
     LEARNING_FROM_FIRST_STEPS,
     LEARNING_SCORES,
-    REFERENCES,
     Alert,
     Analyzer,
     TrainingStep,
@@ -55,7 +55,7 @@ def report(analyzer: Analyzer) -> Report:
         rows.append(_summarize(series.name, column))
     limits: dict[str, float] = {}
     if rows:
-        limits = dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True))
+        limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
     figures = {
         "steps": analyzer.steps,
         "arl": analyzer.arl,

@@ -36,7 +36,7 @@ from jurygraph.studies.report import (
 
 REWARDBENCH = "RewardBench"
 JUDGEBENCH = "JudgeBench"
-OTHER = "other"
+OTHER_SECTION = "other"
 SECTIONS: Mapping[str, Mapping[str, int]] = {
     "Chat": {
         "alpacaeval-easy": 100,
@@ -104,7 +104,7 @@ def find_place(task: Task) -> Place:
         if source.startswith(beginning):
             return Place(JUDGEBENCH, category, source)
     name = subset or source or "(none)"
-    return Place(OTHER, name, name)
+    return Place(OTHER_SECTION, name, name)
 
 
 PreferenceResult = Literal["right", "wrong", "tie", "failed"]

@@ -14,7 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_over
 from jurygraph.inference.variance import reliability, split_variance
-from jurygraph.runs.reports.units import SINGULAR, describe_units, unit_of
+from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
 )
 from jurygraph.views.agents import NO_LIMITS, limits_of, within_limits
 
-MEAN_OVER = (1, 2, 4, 8)
+MEAN_SIZES = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
 _FEW_TASKS = 20
@@ -124,7 +124,8 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     counts = Counter(rewards.units)
     if len(counts) < 2:
         units = describe_units(counts)
-        problem = f"{len(rewards.values)} rewards, of {len(counts)} {SINGULAR[units] if len(counts) == 1 else units}"
+        unit = SINGULAR_UNITS[units] if len(counts) == 1 else units
+        problem = f"{len(rewards.values)} rewards, of {len(counts)} {unit}"
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
@@ -281,7 +282,7 @@ def split_scores(scores: Scores) -> Figures:
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
-    unsplit = f"one {SINGULAR[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT
+    unsplit = f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)
@@ -368,7 +369,7 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    of_means = {count: reliability(correlation.value, count) for count in MEAN_OVER}
+    of_means = {count: reliability(correlation.value, count) for count in MEAN_SIZES}
     return {
         "value": correlation.value,
         "low": correlation.low,
@@ -399,7 +400,7 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
 def _question_table(questions: Sequence[Figures]) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
     if any(split["within_response"] for split in questions):
-        header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_OVER[1:])]
+        header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_SIZES[1:])]
     rows = []
     for split in questions:
         shares = {level["name"]: level["share"] for level in split["levels"]}
@@ -411,6 +412,6 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
             shares.get("response"),
             shares.get("sample"),
         ]
-        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_OVER[1:])]
+        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_SIZES[1:])]
         rows.append(cells[: len(header)])
     return ReportTable(header, rows, most=_MAX_QUESTIONS)

@@ -44,7 +44,7 @@ from jurygraph.studies.alternative_annotator import (
     compare_with_people,
 )
 from jurygraph.studies.conclusions import conclude_reviewers
-from jurygraph.studies.judgements import JUDGED, status_of
+from jurygraph.studies.judgements import JUDGED_STATUS, status_of
 from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
 from jurygraph.studies.report import (
     Figures,
@@ -58,10 +58,10 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-OWN = ("own-history", "neighbours")
-PEERS = ("item-mean", "rater-offset")
+OWN_BASELINES = ("own-history", "neighbours")
+PEER_BASELINES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
-NO_MODEL = (*OWN, *PEERS)
+NO_MODEL = (*OWN_BASELINES, *PEER_BASELINES)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -346,7 +346,7 @@ def _answer(
 def _is_prediction(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
     is_exclusion = verdict.status == "not_applicable" and verdict.gated_by is None
-    is_judged = status_of(verdict) == JUDGED or is_exclusion
+    is_judged = status_of(verdict) == JUDGED_STATUS or is_exclusion
     return is_judged and isinstance(verdict.native, int | float)
 
 
@@ -559,7 +559,7 @@ def report(
         "side_by_side": side_by_side,
         "reviewers": reviewers,
     }
-    blind = [row for row in judges if row["judge"] not in PEERS]
+    blind = [row for row in judges if row["judge"] not in PEER_BASELINES]
     return Report(
         figures,
         list(_sections(figures)),
@@ -669,7 +669,7 @@ def _test_against_people(
     common = _common(columns)
     tests = {}
     for prediction in columns:
-        if prediction.judge in PEERS:
+        if prediction.judge in PEER_BASELINES:
             continue
         people = PersonLabels(
             items=part.item[common],
@@ -751,8 +751,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
         "all pairs together"
     )
-    yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
-    peers = [row for row in figures["judges"] if row["judge"] in PEERS]
+    yield _judge_table(
+        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
+    )
+    peers = [row for row in figures["judges"] if row["judge"] in PEER_BASELINES]
     yield _judge_table("judge that uses others' scores of the item", peers)
     several: list[Figures] = []
     for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
@@ -825,7 +827,7 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     columns = ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
     rows = []
     for row in judges:
-        shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
+        shots = "all" if row["shots"] is None and row["judge"] in OWN_BASELINES else row["shots"]
         measured = [row[column] for column in columns]
         rows.append([part_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)

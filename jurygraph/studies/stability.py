@@ -60,7 +60,7 @@ from jurygraph.studies.reward_noise import (
     sign_correctness,
 )
 
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 _LEAST_FREEDOM = 2
 """With as few degrees of freedom, the inverse of an estimated variance has no mean."""
 
@@ -74,7 +74,7 @@ def variance(scores: Sequence[float] | Floats) -> float:
     centered = values - values.mean()
     estimate = float(np.sum(centered**2) / (len(values) - 1))
     scale = max(1.0, float(np.mean(values**2)))
-    return 0.0 if estimate <= _ROUNDING * _ROUNDING * scale else estimate
+    return 0.0 if estimate <= _ROUNDING_ERROR * _ROUNDING_ERROR * scale else estimate
 
 
 def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:
@@ -163,7 +163,7 @@ def _mean_cv(units: Sequence[Floats]) -> float | None:
     """Return the mean over units and stakeholders of the coefficient of variation over variants."""
     sizes = np.abs(np.concatenate([values.mean(axis=0) for values in units]))
     deviations = np.concatenate([values.std(axis=0, ddof=1) for values in units])
-    if not np.all(sizes > _ROUNDING):
+    if not np.all(sizes > _ROUNDING_ERROR):
         return None
     return float(np.mean(deviations / sizes))
 
@@ -234,7 +234,7 @@ class SeedUnit(NamedTuple):
 
 
 SeedMeasure = Callable[[SeedUnit], float | None]
-MEASURES: Mapping[str, SeedMeasure] = {
+SEED_MEASURES: Mapping[str, SeedMeasure] = {
     "semantic": SeedUnit.semantic,
     "repeat": SeedUnit.repeat,
     "cv": SeedUnit.cv,
@@ -354,7 +354,7 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
 
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     inputs = {row.input for row in unit.variants}
-    measured = {name: measure(unit) for name, measure in MEASURES.items()}
+    measured = {name: measure(unit) for name, measure in SEED_MEASURES.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
@@ -435,7 +435,7 @@ def _noise_tables(
         row: list[object] = []
         for size in sizes:
             means = {}
-            for name, measure in MEASURES.items():
+            for name, measure in SEED_MEASURES.items():
                 means[name] = mean_of_units(_by_cluster(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})

@@ -447,7 +447,7 @@ class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
-    path = folder / run_folder.INDEX
+    path = folder / run_folder.INDEX_FILE
     create_private_file(path)  # SQLite's other files get its permissions
     # The thread of the rankings reads, too; SQLite lets one of them in at a time, for a row.
     connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)

@@ -26,7 +26,7 @@ _STATIC = {
     "htmx-4.0.1.min.js": "text/javascript",
 }
 RUNS = web.AppKey("runs", dict[str, OpenRun])
-CHECKS = web.AppKey("checks", list[asyncio.Task[None]])
+CHECK_TASKS = web.AppKey("checks", list[asyncio.Task[None]])
 TEMPLATES = web.AppKey("templates", Environment)
 
 
@@ -55,13 +55,15 @@ def make_app(
 
 async def _check_runs(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
-    app[CHECKS] = [asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()]
+    app[CHECK_TASKS] = [
+        asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()
+    ]
 
 
 async def _close_runs(app: web.Application) -> None:
     for opened in app[RUNS].values():
         opened.scans.close()
-    await asyncio.gather(*app[CHECKS], return_exceptions=True)
+    await asyncio.gather(*app[CHECK_TASKS], return_exceptions=True)
 
 
 def _guard(hosts: Collection[str], token: str | None) -> Any:

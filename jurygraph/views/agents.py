@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.decide import ROUNDING, reward_limits
+from jurygraph.decision.decide import ROUNDING_ERROR, reward_limits
 from jurygraph.display import format_number
 from jurygraph.inference.clusters import (
     Estimate,
@@ -19,7 +19,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.messages import format_count
-from jurygraph.runs.reports.units import SINGULAR, describe_units
+from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units
 from jurygraph.schema import Decision
 
 NO_AGENT = "(no agent)"
@@ -72,7 +72,7 @@ class AgentDifference:
             ahead = (
                 f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
             )
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
+        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNITS[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
         conclusion = f"though how sure that is cannot be told from {tasks}"
@@ -164,7 +164,7 @@ def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     least, most = limits
     # a combiner of one's own may give more than 1, and rounding a little more
-    is_inside = least - ROUNDING <= estimate.value <= most + ROUNDING
+    is_inside = least - ROUNDING_ERROR <= estimate.value <= most + ROUNDING_ERROR
     return estimate.within(least, most)._replace(value=estimate.value) if is_inside else estimate
 
 

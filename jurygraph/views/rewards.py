@@ -88,7 +88,7 @@ _FIXED = ("response", "agent", "status", "reward", "coverage")
 """Columns that are shown by default; the others, and `query`, only if they are named."""
 _MAX_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
-PREDICTED = "predicted."
+PREDICTED_PREFIX = "predicted."
 """Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
 _ALWAYS_THERE = (*_COLUMNS, "query")
 
@@ -245,7 +245,7 @@ def name_predictions(run: Run) -> list[str]:
     for question in predicted:
         reviewer = question.rpartition("@")[2]
         is_enough = reviewer == _last_part(question) and counts[reviewer] == 1
-        names.append(PREDICTED + (reviewer if is_enough else question))
+        names.append(PREDICTED_PREFIX + (reviewer if is_enough else question))
     return names
 
 
@@ -263,9 +263,9 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
         return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
     read = trace_reader(run)
     questions = run.questions()
-    if name.startswith(PREDICTED):
+    if name.startswith(PREDICTED_PREFIX):
         predicted = run.reviewer_questions()
-        wanted = full_question(name.removeprefix(PREDICTED), predicted)
+        wanted = full_question(name.removeprefix(PREDICTED_PREFIX), predicted)
         if wanted in predicted:
             predicted_of = scores.predicted
             return RewardColumn(name, lambda trace: predicted_of(address_of(trace)).get(wanted))

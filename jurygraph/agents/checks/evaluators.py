@@ -23,7 +23,7 @@ from pydantic import Field, JsonValue
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
 from jurygraph.agents.facts.evaluators import (
-    CLAIMS,
+    CLAIMS_MATERIAL,
     FactFinding,
     Facts,
     claim_evidence,
@@ -235,7 +235,7 @@ bound. Counting more never makes it smaller."""
 _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 
 
 def decide_check(check: Check, items: ListedItems) -> CheckResult:
@@ -404,9 +404,9 @@ def _side(value: float | None, bound: _Interval) -> int:
     if value is None:
         return 0
     low, high = bound
-    if value < low - _ROUNDING * max(1.0, abs(low)):
+    if value < low - _ROUNDING_ERROR * max(1.0, abs(low)):
         return -1
-    return 0 if value <= high + _ROUNDING * max(1.0, abs(high)) else 1
+    return 0 if value <= high + _ROUNDING_ERROR * max(1.0, abs(high)) else 1
 
 
 def _closeness(span: _Interval, bound: _Interval) -> float:
@@ -551,7 +551,7 @@ class Constraints(Evaluator):
     name = "checks.constraints"
     audience = "stakeholder"
     reads_data = True
-    needs = (CLAIMS,)
+    needs = (CLAIMS_MATERIAL,)
     bounds_its_time = True
 
     settings: Params

@@ -44,7 +44,7 @@ ItemsPath = Annotated[Id, AfterValidator(_check_items)]
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 BOUNDS = ("at_least", "at_most", "equals", "between")
-MEASURES = ("count", "share", "sum", "values", "text", "function")
+CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
 
 
 class Column(FrozenModel):
@@ -138,10 +138,10 @@ class Check(FrozenModel):
 
     @model_validator(mode="after")
     def _check_measure(self) -> Self:
-        measures = [name for name in MEASURES if getattr(self, name) is not None]
+        measures = [name for name in CHECK_MEASURES if getattr(self, name) is not None]
         if len(measures) != 1:
             raise ValueError(
-                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}"
+                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(CHECK_MEASURES)}"
             )
         (measure,) = measures
         allowed = _ALLOWED_FIELDS[measure]
@@ -183,7 +183,7 @@ class Check(FrozenModel):
 
     @property
     def measure(self) -> str:
-        return next(name for name in MEASURES if getattr(self, name) is not None)
+        return next(name for name in CHECK_MEASURES if getattr(self, name) is not None)
 
     @property
     def bound(self) -> tuple[float, float]:

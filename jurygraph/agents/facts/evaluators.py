@@ -382,7 +382,7 @@ def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     )
 
 
-CLAIMS = "claims"
+CLAIMS_MATERIAL = "claims"
 
 
 class Claims(Deriver):
@@ -395,7 +395,7 @@ class Claims(Deriver):
 
     name = "facts.claims"
     version = "1"
-    gives = CLAIMS
+    gives = CLAIMS_MATERIAL
     reads_data = True
     bounds_its_time = True
 
@@ -436,7 +436,7 @@ class Claims(Deriver):
         digests = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in digests.items())
         # Validated by the caller.
-        return Material.model_construct(name=CLAIMS, data=results, evidence=files)
+        return Material.model_construct(name=CLAIMS_MATERIAL, data=results, evidence=files)
 
 
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
@@ -445,7 +445,7 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned: Any = inputs.question.params.get("files", {})
-    material: Any = inputs.material[0][CLAIMS]
+    material: Any = inputs.material[0][CLAIMS_MATERIAL]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
@@ -473,7 +473,7 @@ class Confirmed(CodeEvaluator):
     name = "facts.confirmed"
     layer = "fact"
     reads_data = True
-    needs = (CLAIMS,)
+    needs = (CLAIMS_MATERIAL,)
 
     settings: Params
 

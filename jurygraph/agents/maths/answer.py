@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from jurygraph.agents.maths.labels import (
     ANSWER_LINE,
+    ANSWER_PATTERN,
     ANSWER_SENTENCE,
-    ANY_ANSWER,
-    ORNAMENT,
-    RESULT,
+    ORNAMENT_CHARACTERS,
+    RESULT_PATTERN,
     Span,
     find_labelled,
     trim,
@@ -22,8 +22,8 @@ from jurygraph.agents.maths.labels import (
 from jurygraph.agents.maths.reading import fold_width
 from jurygraph.safety.evidence import Passage
 
-TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = TAGS
+ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = ANSWER_TAGS
 _ORDINALS = (
     "first",
     "second",
@@ -130,7 +130,7 @@ def _find_in_cut_off(text: str, start: int) -> _Answers | None:
     """Find an answer that is whole where the last `<answer>` has no end: a box, or a sentence with its stop."""
     if box := _find_boxed(text):
         return _Answers(box)
-    sentence = find_labelled(text, ANY_ANSWER, start)
+    sentence = find_labelled(text, ANSWER_PATTERN, start)
     is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _STOPS
     return _Answers(sentence) if sentence is not None and is_whole else None
 
@@ -143,7 +143,9 @@ def _find_untagged(text: str) -> _Answers | None:
         line = find_labelled(solution, ANSWER_LINE, box[1])
         return _Answers(box, sentence, line)
     span = (
-        _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
+        _find_after_hashes(text)
+        or find_labelled(text, ANSWER_PATTERN)
+        or find_labelled(text, RESULT_PATTERN)
     )
     return None if span is None else _Answers(span)
 
@@ -166,11 +168,11 @@ def _is_one_line(text: str) -> bool:
 def answer_line_start(text: str, answer: Passage) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
     line = text.rfind("\n", 0, answer.start) + 1
-    if text[line : answer.start].strip(ORNAMENT):
+    if text[line : answer.start].strip(ORNAMENT_CHARACTERS):
         return line
     above = text[:line].rstrip()
-    label = ANY_ANSWER.match(fold_width(above), above.rfind("\n") + 1)
-    return label.start() if label and not above[label.end() :].strip(ORNAMENT) else line
+    label = ANSWER_PATTERN.match(fold_width(above), above.rfind("\n") + 1)
+    return label.start() if label and not above[label.end() :].strip(ORNAMENT_CHARACTERS) else line
 
 
 def _find_boxed(text: str) -> Span | None:
@@ -209,7 +211,7 @@ class Marker(NamedTuple):
 def is_in_order(text: str) -> bool:
     pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
     return (
-        all(text.count(tag) == 1 for tag in TAGS)
+        all(text.count(tag) == 1 for tag in ANSWER_TAGS)
         and re.fullmatch(pattern, text, re.DOTALL) is not None
     )
 

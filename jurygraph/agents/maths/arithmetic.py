@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-SIDE_LIMIT = 200  # characters of one side of an equation
+MAX_SIDE_CHARACTERS = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs read in one text
 _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
@@ -171,7 +171,7 @@ def _read_step(
 
 def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     low = edge.end() if edge else 0
-    cut = max(low, equals - SIDE_LIMIT)
+    cut = max(low, equals - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
     run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))
     if run == cut > low:
@@ -193,7 +193,7 @@ def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     if not any(token.lastgroup == "operator" for token in side[1:]):
         raise _NotArithmetic
     previous = tokens[first - 1].end() if first else run
-    text_before = "" if is_bracketed else plain[max(low, previous - SIDE_LIMIT) : previous]
+    text_before = "" if is_bracketed else plain[max(low, previous - MAX_SIDE_CHARACTERS) : previous]
     if not text_before and edge and edge.group() == ">>" and not is_bracketed:
         text_before = ">"
     return _Side(side, text_before != "" and _may_belong(text_before, side[0], previous))
@@ -218,7 +218,7 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
 
 
 def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
-    stop = min(stop, start + SIDE_LIMIT)
+    stop = min(stop, start + MAX_SIDE_CHARACTERS)
     if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
     right = plain[start:stop]
@@ -236,7 +236,7 @@ def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
     if not side:
         raise _NotArithmetic
     end = side[-1].end()
-    is_cut = len(side) < length or end >= start + SIDE_LIMIT - 1
+    is_cut = len(side) < length or end >= start + MAX_SIDE_CHARACTERS - 1
     return _Side(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 
-ORNAMENT = " \t\r\n*_`"
+ORNAMENT_CHARACTERS = " \t\r\n*_`"
 _WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
 _SPACED_WORDS = _WORDS["spaced"]
 _JOINED_WORDS = _WORDS["joined"]
@@ -63,8 +63,10 @@ _BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
 _EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
 ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
 ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
-ANY_ANSWER = re.compile(f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE)
-RESULT = re.compile(
+ANSWER_PATTERN = re.compile(
+    f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE
+)
+RESULT_PATTERN = re.compile(
     f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE
 )
 """Labels that announce an answer only where no label of an answer is: steps on the way have them, too."""
@@ -115,8 +117,8 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
 
 def trim(text: str, start: int, end: int) -> Span | None:
     """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
-    passage = text[start:end].rstrip(ORNAMENT)
-    passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT)
-    trimmed = passage.lstrip(ORNAMENT)
+    passage = text[start:end].rstrip(ORNAMENT_CHARACTERS)
+    passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT_CHARACTERS)
+    trimmed = passage.lstrip(ORNAMENT_CHARACTERS)
     start += len(passage) - len(trimmed)
     return (start, start + len(trimmed)) if trimmed else None

@@ -26,7 +26,7 @@ class MeasureUnit(NamedTuple):
     size: Fraction
 
 
-COUNT = MeasureUnit("count", Fraction(1))
+COUNT_UNIT = MeasureUnit("count", Fraction(1))
 """What any noun measures that is counted: "eggs" and "pages" are not told apart."""
 
 
@@ -331,7 +331,7 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None
         )
     is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
     is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
-    return COUNT if is_counted and power == 1 else None
+    return COUNT_UNIT if is_counted and power == 1 else None
 
 
 def _is_mere_adjective(word: str) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
 
-from jurygraph.agents.extraction import UNKNOWN, Extract
+from jurygraph.agents.extraction import UNKNOWN_VALUE, Extract
 from jurygraph.agents.maths.labels import sentence_ends
 from jurygraph.agents.presentation.rewrites import (
     Statement,
@@ -28,7 +28,7 @@ from jurygraph.agents.presentation.rewrites import (
 from jurygraph.agents.presentation.variants import (
     FAMILIES,
     HEADINGS,
-    MOST_DRAWS,
+    MAX_ORDER_DRAWS,
     ORIGINAL,
     Presentation,
     PresentationFamily,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("met", "met in part", "not met")
 NO_RECORD = "no record of the text was found in it"
-UNREADABLE = "no record, read back"
+UNREADABLE_REASON = "no record, read back"
 
 
 class Piece(NamedTuple):
@@ -162,7 +162,7 @@ def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], 
     for kind, records in data.items():
         for number, record in enumerate(records):
             evidence = evidence_at.get(f"$['{kind}'][{number}]")
-            if evidence is not None and UNKNOWN not in record.values():
+            if evidence is not None and UNKNOWN_VALUE not in record.values():
                 yield kind, record, evidence
 
 
@@ -306,7 +306,7 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
         is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
         if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
             return
-        for _ in range(MOST_DRAWS):
+        for _ in range(MAX_ORDER_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))
             yield join(_exchange(prose.pieces, groups, order), prose.end)
 
@@ -341,7 +341,7 @@ def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
         drawn = iter(rng.sample(names, len(names)))
         return single.sub(lambda _: next(drawn), found[0])
 
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_ORDER_DRAWS):
         yield enumeration.sub(shuffle_names, text)
 
 
@@ -477,4 +477,4 @@ async def _find_difference(
 ) -> str | None:
     response = prose.response.model_copy(update={"text": text})
     read = await read_prose(view, response, prose.people, client)
-    return UNREADABLE if isinstance(read, str) else first_difference(prose.said, read.said)
+    return UNREADABLE_REASON if isinstance(read, str) else first_difference(prose.said, read.said)

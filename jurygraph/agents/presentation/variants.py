@@ -281,7 +281,7 @@ PresentationFamily = Literal[
     "low-level-formatting",
 ]
 Draw = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
-MOST_DRAWS = 200
+MAX_ORDER_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
 
@@ -333,7 +333,7 @@ class PresentationSet:
 
 
 def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
-    for _ in range(MOST_DRAWS if len(items) > 1 else 0):
+    for _ in range(MAX_ORDER_DRAWS if len(items) > 1 else 0):
         yield rng.sample(items, len(items))
 
 
@@ -361,7 +361,7 @@ def _attributions(
 ) -> Iterator[tuple[FactDocument, Layout]]:
     if not any(section.kind == "shared" for section in document):
         return
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_ORDER_DRAWS):
         sections = []
         for section in document:
             records: list[Any] = [dict(record) for record in section.records]

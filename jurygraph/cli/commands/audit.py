@@ -18,7 +18,7 @@ from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import SEAL, member_folders
+from jurygraph.runs.store.folder import SEAL_FILE, member_folders
 from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview as preview_erasure
@@ -245,7 +245,7 @@ def erase(
         {"run": str(run), **result._asdict()},
         map(escape_line, _erasure_lines(result, dry_run)),
     )
-    if (run / SEAL).exists() and not dry_run:
+    if (run / SEAL_FILE).exists() and not dry_run:
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )

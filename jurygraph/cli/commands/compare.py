@@ -46,7 +46,7 @@ def compare(
 
     output = ReportOutput(json=json, markdown=markdown)
     statistics = list(comparison.STATISTICS)
-    no_worse = comparison.NO_WORSE
+    no_worse = comparison.NO_WORSE_GATE
     conditions = parse_gate(gate, statistics, comparison.GATE_EXAMPLE, [no_worse])
     margins = [condition.bound for condition in conditions if condition.name == no_worse]
     thresholds = [condition for condition in conditions if condition.name in statistics]

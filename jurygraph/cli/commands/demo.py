@@ -70,7 +70,7 @@ def demo(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder for the runs")
     found = {}
-    for name, example in EXAMPLES.items():
+    for name, example in DEMO_EXAMPLES.items():
         run = folder / name
         tasks = examples / example.tasks
         options = ScoreOptions(tasks=str(tasks), config=examples / example.config, run=run)
@@ -197,7 +197,7 @@ def _read_rubric(run: Run, summary: "Summary") -> Findings:
     return Findings(lines, summary.lowest)
 
 
-EXAMPLES = {
+DEMO_EXAMPLES = {
     "maths": DemoExample(
         "400 solutions to maths problems, graded by answer, arithmetic and form",
         "maths/tasks.jsonl",

@@ -439,9 +439,9 @@ def simulate(
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate decompr --seeds 20
     """
-    from jurygraph.studies.simulate import PARTS, count_evaluations, report
+    from jurygraph.studies.simulate import SIMULATED_PARTS, count_evaluations, report
 
-    chosen = choose_names("unknown part", parts or PARTS, PARTS)
+    chosen = choose_names("unknown part", parts or SIMULATED_PARTS, SIMULATED_PARTS)
     all_seeds = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, all_seeds), "evaluations") as advance:
         return report(chosen, all_seeds, advance)

@@ -17,7 +17,7 @@ from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import TermView, WeightsView
@@ -77,7 +77,7 @@ def text_lines(view: TraceView, texts: TextsView, in_full: bool) -> Iterator[str
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
     response = None if texts.response is None else texts.response.text
     for title, text in (("query", texts.query), ("text", response)):
-        content = ERASED if text is None else text
+        content = ERASED_TEXT if text is None else text
         if in_full:
             yield from _paragraphs(title, content, "")
         else:

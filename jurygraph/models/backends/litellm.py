@@ -48,14 +48,14 @@ _PROVIDERS = tomllib.loads(
     files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8")
 )
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
-LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
+OMITTED_PARAMETERS = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
-KEYS: dict[str, Sequence[str]] = _PROVIDERS["keys"]
+KEY_VARIABLES: dict[str, Sequence[str]] = _PROVIDERS["keys"]
 
 _COMMON_PROVIDERS = {
     *(prefix.partition("/")[0] for prefix in CAPABILITIES),
     *ADDRESSES,
-    *KEYS,
+    *KEY_VARIABLES,
     *_PROVIDERS["others"]["names"],
 }
 
@@ -246,7 +246,7 @@ class LiteLLM(Backend):
 
     `endpoint` is the address of the server, from `base_url` or from the environment, and None for the provider's own.
     Parameters that the model does not accept are left out when a request is sent, though they are part of the request:
-    temperature and log probabilities if the model controls its own sampling, `LEFT_OUT` by provider. Raises
+    temperature and log probabilities if the model controls its own sampling, `OMITTED_PARAMETERS` by provider. Raises
     `ValueError` if the address holds a password.
     """
 
@@ -258,12 +258,12 @@ class LiteLLM(Backend):
         self.model = model
         address = ("base_url", base_url) if base_url else _find_variable(model, ADDRESSES, "BASE")
         self.endpoint = _endpoint(*address)
-        self.key_variable, _ = _find_variable(model, KEYS, "KEY")
+        self.key_variable, _ = _find_variable(model, KEY_VARIABLES, "KEY")
         self._base_url = base_url
         self._takes_handler = model.partition("/")[0] not in _BY_SESSION
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
-            LEFT_OUT, model, frozenset()
+            OMITTED_PARAMETERS, model, frozenset()
         )
         capabilities: Capabilities = _longest_prefix_entry(
             CAPABILITIES, model, DEFAULT_CAPABILITIES

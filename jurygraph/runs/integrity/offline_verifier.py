@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
-KINDS = (
+RECORD_KINDS = (
     "run",
     "survey",
     "decision",
@@ -162,7 +162,7 @@ class Chain:
         return ("close", "") in self.known
 
     def _check_place(self, seq: int, kind: str, key: str, body: Any) -> None:
-        require(kind in KINDS and (kind == "run") == (seq == 1), "has no business there")
+        require(kind in RECORD_KINDS and (kind == "run") == (seq == 1), "has no business there")
         is_of_group = kind == "trace" and not self._has_base
         require(is_of_group == (seq in self._group), "is not of the group before it")
         require(

@@ -30,7 +30,7 @@ from jurygraph.runs.workflows.rescoring import (
     require_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 
 _MAX_PLANNED_TASKS = 512
 _TABLE_ROWS = 8192
@@ -86,7 +86,7 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
     content = run.task_content(task)
     inputs = None if content is None else digest_deciding_inputs(content, survey)
     is_per_response = all(
-        question.scope == "response" and question.material == SUBMITTED
+        question.scope == "response" and question.material == SUBMITTED_RESPONSE
         for question in survey.questions
     )
     # Without its texts, a task cannot be told from others.

@@ -29,7 +29,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.inference.sign_flips import ROUNDING
+from jurygraph.inference.sign_flips import ROUNDING_ERROR
 from jurygraph.judges.panel import (
     ConsensusOfJudges,
     judge_name,
@@ -170,7 +170,7 @@ def _is_changed(old: float | None, new: float | None) -> bool:
     """Return whether a reward is another one now, as a comparison of both runs would say it."""
     if old is None or new is None:
         return old is not new
-    return abs(new - old) >= ROUNDING
+    return abs(new - old) >= ROUNDING_ERROR
 
 
 def refuse_other_questions(run: Run, config: Config) -> None:

@@ -12,7 +12,7 @@ from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
 from jurygraph.runs.run import WAS_ERASED, Run, open_ledger, response_changes
-from jurygraph.runs.store.folder import LEDGER
+from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.header import (
     Extent,
     Header,
@@ -163,7 +163,7 @@ def choose_chat_columns(
     go on with that: the tasks that are left are read like those that are scored, and are the tasks that were planned.
     """
     columns = columns_of_chats(path) if named is None else add_columns_of_chats(path, named)
-    if columns is None or columns == named or not (folder / LEDGER).is_file():
+    if columns is None or columns == named or not (folder / LEDGER_FILE).is_file():
         return columns
     ledger = open_ledger(folder)
     if ledger is None:

@@ -16,7 +16,9 @@ from jurygraph.sources import read_tasks
 from jurygraph.sources.config import Document
 
 Suite = Literal["master-keys", "null", "injection", "reference", "tool-result", "context", "lookup"]
-CHANNELS: Mapping[str, Suite] = dict.fromkeys(("tool-result", "context", "lookup"), "injection")
+SUITE_BY_CHANNEL: Mapping[str, Suite] = dict.fromkeys(
+    ("tool-result", "context", "lookup"), "injection"
+)
 """Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
 _CHANNEL_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
 _WORTHLESS = "I could not find out."
@@ -52,9 +54,9 @@ def _load_suite(suite: Suite) -> Iterator[Attack]:
 
 def _kinds_of(suite: Suite) -> dict[str, Any]:
     """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
-    if suite not in CHANNELS:
+    if suite not in SUITE_BY_CHANNEL:
         return _load_file(suite)
-    kinds = _load_file(CHANNELS[suite])
+    kinds = _load_file(SUITE_BY_CHANNEL[suite])
     texts: dict[str, str] = {}
     for kind in _CHANNEL_KINDS:
         texts |= kinds[kind].get("en", {})

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from jurygraph.agents.data_analyzer import (
+    CUSUM_REFERENCES,
     LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
-    REFERENCES,
     TESTS_PER_SERIES,
     Detectors,
     Measure,
@@ -33,7 +33,7 @@ class ReferenceDetector:
 
     def __init__(self) -> None:
         self.scores: list[float] = []
-        self.cusum = {(k, side): 0.0 for k in REFERENCES for side in (1, -1)}
+        self.cusum = {(k, side): 0.0 for k in CUSUM_REFERENCES for side in (1, -1)}
         self.start = dict.fromkeys(self.cusum, 0)
 
     def feed(self, score: float) -> float:
@@ -63,7 +63,8 @@ def test_the_array_form_equals_the_reference() -> None:
         reference = [one.feed(score) for one, score in zip(references, row, strict=True)]
         assert_allclose(u.ravel(), reference, rtol=1e-7, atol=1e-9)
         expected = [
-            [[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in references
+            [[one.cusum[k, side] for side in (1, -1)] for k in CUSUM_REFERENCES]
+            for one in references
         ]
         assert_allclose(tests.cusum.reshape(4, 2, 2), expected, rtol=1e-7, atol=1e-8)
 
@@ -115,5 +116,5 @@ def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(
 
 @given(st.floats(100, 1e6), st.integers(1, 50))
 def test_every_test_has_its_share_of_the_rate_of_false_alarms(arl: float, series: int) -> None:
-    each = [run_length(k, h) for k, h in zip(REFERENCES, limits(arl, series), strict=True)]
+    each = [run_length(k, h) for k, h in zip(CUSUM_REFERENCES, limits(arl, series), strict=True)]
     assert each == pytest.approx([arl * series * TESTS_PER_SERIES] * 2, rel=1e-6)
