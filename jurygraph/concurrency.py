@@ -25,7 +25,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-_MOST_IDLE = 1.0  # seconds that a thread waits for its next call, since to start one takes longer than most calls
+_MAX_IDLE_SECONDS = 1.0  # seconds that a thread waits for its next call, since starting takes longer than most calls
 
 
 async def gather_in_order(
@@ -160,7 +160,7 @@ class DaemonThreads(ThreadPoolExecutor):
         while True:
             with self._guard:
                 self._idle += 1
-                has_call = self._guard.wait_for(lambda: self._waiting, _MOST_IDLE)
+                has_call = self._guard.wait_for(lambda: self._waiting, _MAX_IDLE_SECONDS)
                 self._idle -= 1
                 if not has_call:
                     self._running -= 1

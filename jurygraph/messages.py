@@ -73,14 +73,16 @@ def describe_validation_error(
         first = max(inner, key=lambda e: len(_path_of(e, value)))
     path, invalid = _locate(first, value)
     alternatives = [e for e in errors if _path_of(e, value) == path]
-    wrong_types = (*_EXPECTED, "is_instance_of", "literal_error")
+    wrong_types = (*_EXPECTED_VALUES, "is_instance_of", "literal_error")
     fitting = [e for e in alternatives if e["type"] not in wrong_types]
     if not fitting and not isinstance(invalid, str):
         # The problem is not that it is none of some words.
         fitting = [e for e in alternatives if e["type"] != "literal_error"]
     if fitting:
         first = fitting[0]
-    expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
+    expected = dict.fromkeys(
+        _EXPECTED_VALUES[e["type"]] for e in alternatives if e["type"] in _EXPECTED_VALUES
+    )
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
     return _describe_error(first, path, invalid, model)
@@ -121,14 +123,14 @@ def note_similar_names(names: Iterable[str]) -> Iterator[str]:
 _QUERY = ("query",)
 _TEXT = ("text", "reference")
 _REFERENCE = ("reference",)
-_RESPONSES = ("responses",)
-_MEANT = {
+_RESPONSES_FIELD = ("responses",)
+_MEANT_FIELDS = {
     **dict.fromkeys(("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY),
     **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT),
     **dict.fromkeys(
         ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE
     ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES),
+    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES_FIELD),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
     **dict.fromkeys(("model", "system", "policy"), ("agent",)),
 }
@@ -137,7 +139,9 @@ _MEANT = {
 
 def find_meant(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
-    return next((field for field in _MEANT.get(name.casefold(), ()) if field in fields), None)
+    return next(
+        (field for field in _MEANT_FIELDS.get(name.casefold(), ()) if field in fields), None
+    )
 
 
 def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
@@ -225,7 +229,7 @@ def format_factor(value: float) -> str:
 
 _NOT_FINITE = re.compile(r"\s*[-+]?\.?(nan|inf|infinity)\s*", re.IGNORECASE)
 
-_EXPECTED = {
+_EXPECTED_VALUES = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",
     "int_type": "a whole number, without quotes",
@@ -296,16 +300,18 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
         return Problem(path, problem, f"write {value.replace(',', '.')}")
     if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
-    if kind in _EXPECTED:
+    if kind in _EXPECTED_VALUES:
         example = ", such as [1, 5]" if kind == "tuple_type" and path[-1:] == ("scale",) else ""
-        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}{example}")
+        return Problem(
+            path, f"is {describe_value(value)}", f"write {_EXPECTED_VALUES[kind]}{example}"
+        )
     if kind in _TEMPLATES:
         context = error.get("ctx", {})
         parts = {**context, "value": describe_value(value), "characters": len(str(value))}
         problem, remedy = _TEMPLATES[kind]
         return Problem(path, problem.format(**parts), remedy.format(**parts))
-    if kind in _DESCRIBERS:
-        return _DESCRIBERS[kind](error, path, value, model)
+    if kind in _PROBLEM_DESCRIBERS:
+        return _PROBLEM_DESCRIBERS[kind](error, path, value, model)
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
@@ -384,7 +390,7 @@ def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel
     return Problem((*path, *steps), message[field.end() :])
 
 
-_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
+_PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
     "missing": _describe_missing,
     "extra_forbidden": _describe_unknown,
     "literal_error": _describe_choice,
@@ -431,14 +437,14 @@ INVISIBLE_CHARACTERS = (
 )
 """A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
 
-_HIDDEN = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTERS}]")
+_HIDDEN_CHARACTER = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_hidden(line: str) -> str:
     """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
-    return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+    return _HIDDEN_CHARACTER.sub(lambda match: json.dumps(match[0])[1:-1], line)
 
 
 _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")

@@ -28,11 +28,11 @@ S = TypeVar("S", str, tuple[str, ...])
 
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_UNSPACED_SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
 """Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
 
-_RUN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]+")
+_RUN = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+|[^\w\s]+")
 
 
 def words(text: str) -> list[str]:

@@ -112,24 +112,24 @@ _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
-_REPEATED = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
+_REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
 _PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
 _LINE = re.compile(r"[^\n]+")
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_SPELLED = {word: Fraction(number) for number, word in enumerate(_SMALL)}
-_SPELLED |= {
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
+_VALUE_OF_WORD |= {
     "half": Fraction(1, 2),
     "twice": Fraction(2),
     "double": Fraction(2),
     "dozen": Fraction(12),
 }
-_SPELLED |= {
+_VALUE_OF_WORD |= {
     "triple": Fraction(3),
     "thrice": Fraction(3),
     "third": Fraction(3),
     "quarter": Fraction(4),
 }
-_SHIFTS = (1, 2, 3, 10)
+_NUMBER_SHIFTS = (1, 2, 3, 10)
 
 
 def right_steps(text: str) -> list[arithmetic.CalculationStep]:
@@ -171,13 +171,13 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for index, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
-        by = _SHIFTS[index % len(_SHIFTS)]
+        by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
         replacement = _shift(original, by)
         start, end = numeral.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
-        repeated = _REPEATED.match(text, step.end)
+        repeated = _REPEATED_NUMBER.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
             changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
         expression = step.quote[:start].rstrip(" $£€=")
@@ -275,7 +275,7 @@ def _operands(line: str) -> frozenset[Fraction]:
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
-    spelled = {_SPELLED[word] for word in words if word in _SPELLED}
+    spelled = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
     numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
     return frozenset(spelled | numerals)
 

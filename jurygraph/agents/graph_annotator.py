@@ -61,7 +61,7 @@ FIELD_METADATA = (
 
 Others may hold anything, such as an answer or a name, and are not shown.
 """
-_FRONT = "---\n"
+_FRONT_MATTER_LINE = "---\n"
 _EXAMPLES = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
 _MAX_CHARACTERS = 20_000
 
@@ -84,7 +84,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
 
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
         text = profile.read_text(encoding="utf-8")
-        front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
+        front = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_LINE, 2)[1])
         return Domain(f"{name} {front['version']}", *_split_examples(_without_front_matter(text)))
     path = Path(name)
     if not path.is_file():
@@ -111,8 +111,8 @@ def _split_examples(body: str) -> tuple[str, str]:
 
 def _without_front_matter(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    if text.startswith(_FRONT) and text.count(_FRONT) > 1:
-        text = text.split(_FRONT, 2)[2]
+    if text.startswith(_FRONT_MATTER_LINE) and text.count(_FRONT_MATTER_LINE) > 1:
+        text = text.split(_FRONT_MATTER_LINE, 2)[2]
     return text.strip()
 
 

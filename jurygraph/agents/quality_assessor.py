@@ -131,7 +131,9 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
 
 
-_ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
+_ANNOTATED_CALCULATION = re.compile(
+    r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))"
+)
 _NOISE = Fraction(1, 10**9)
 
 
@@ -170,7 +172,7 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
 def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     # As many blanks as the annotation has characters, so that all other offsets stay.
-    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)
+    without_annotations = _ANNOTATED_CALCULATION.sub(lambda match: " " * len(match[0]), text)
     for reading in (without_annotations, _with_continuations(text)):
         if reading == text:
             continue
@@ -194,7 +196,7 @@ def _with_continuations(text: str) -> str:
         blanks = " " * (len(match[2]) + 2)
         return f" ;{match[1]}={blanks}"
 
-    return _ANNOTATED.sub(blank_out, text)
+    return _ANNOTATED_CALCULATION.sub(blank_out, text)
 
 
 Aspect = Literal["accuracy", "facts", "coherence"]

@@ -40,7 +40,7 @@ counts questions that do not apply as zero. So it is no advantage to have none. 
 the evaluator: its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
 
-_DOES_NOT_APPLY = -1.0
+_NOT_APPLICABLE_VOTE = -1.0
 """The value of a vote that a question does not apply; scores are in [0, 1]."""
 
 Variants = Mapping[str, Mapping[str, int]]
@@ -441,13 +441,13 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     has_vote = _is_answered(columns.outcome)
     is_stopped = columns.outcome == STOPPED
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
-    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _DOES_NOT_APPLY, value)
+    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
     seats = is_requested
     if vote == "discard-first":
         seats = is_requested & (columns.outcome != ABSTAINED)
     majority = strict_majority(value, has_vote, seats)
-    is_not_applicable = majority.decided & (majority.value == _DOES_NOT_APPLY)
+    is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees)
     votes_met = count_true(agrees & columns.met)

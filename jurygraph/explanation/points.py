@@ -24,7 +24,7 @@ _LEAST_POINTS_SHOWN = 0.5e-4
 _MAX_REASON = 300
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
-_OPPOSITE = {"<": "≥", ">": "≤"}
+_OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
 
 CriterionTexts = Mapping[tuple[str, str], str]
@@ -530,7 +530,7 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     threshold = format_factor(gate.threshold)
     is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
     if not is_reached:
-        return f"{state} {_OPPOSITE[gate.op]} {threshold}: no effect."
+        return f"{state} {_OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
     effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
     reason = describe_losses(terms[gate.component].verdicts)
     if reason:
@@ -682,7 +682,7 @@ def find_changes(
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
-        limit = f"{_OPPOSITE[result.op]} {format_plain(result.threshold)}"
+        limit = f"{_OPPOSITE_OPERATOR[result.op]} {format_plain(result.threshold)}"
         condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", condition, value)
     return sorted(

@@ -94,7 +94,12 @@ class DueDerivation:
     material: Materials
 
 
-_PASSES: Mapping[str, Callable[[float, float], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
+_CONDITION_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": ge,
+    ">": gt,
+    "<=": le,
+    "<": lt,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +451,7 @@ class _WorkCollector:
         if not numbers:
             return _verdict_without_screening(when, applicable)
         reduced = _reduce(numbers, when)
-        if _PASSES[when.op](reduced, when.threshold):
+        if _CONDITION_OPERATORS[when.op](reduced, when.threshold):
             return None
         reason = f"{when.question} is {reduced:g}, and {when.op} {when.threshold:g} is asked for"
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)

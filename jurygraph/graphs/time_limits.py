@@ -68,13 +68,13 @@ def _copy_untraced_context() -> Context:
         return copy_context()
 
 
-_UNTRACED = Context().run(_copy_untraced_context)
+_UNTRACED_CONTEXT = Context().run(_copy_untraced_context)
 """An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
 
 
 def fresh_context(langsmith: bool) -> Context:
     """Return an empty context, in which nothing is traced unless `langsmith` is true."""
-    return Context() if langsmith else _UNTRACED.copy()
+    return Context() if langsmith else _UNTRACED_CONTEXT.copy()
 
 
 def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":

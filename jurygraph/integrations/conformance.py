@@ -116,7 +116,7 @@ def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSettin
     )
 
 
-_PARTLY_RUN = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
+_PARTLY_RUN_TRAINERS = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
 
 def _unmasked(
@@ -134,7 +134,7 @@ def _unmasked(
         automatic="neutral",
         normalize=normalize,
         takes_none=False,
-        checked=_PARTLY_RUN[trainer],
+        checked=_PARTLY_RUN_TRAINERS[trainer],
     )
 
 
@@ -231,7 +231,7 @@ def _describe(effect: FailedEffect) -> str:
 
 
 _SERVER = "raise, or `neutral` by the server | read"
-_OTHERS = (
+_OTHER_TRAINERS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
     f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER} |",
@@ -255,7 +255,7 @@ def table_lines() -> Iterator[str]:
             how = setting.automatic if setting.takes_none else "error; server: neutral"
             cells = (setting.trainer, setting.version, setting.setting, str(functions), as_it_is)
             yield f"| {' | '.join(cells)} | {how}: {automatic} | {setting.checked} |"
-    yield from _OTHERS
+    yield from _OTHER_TRAINERS
 
 
 if __name__ == "__main__":

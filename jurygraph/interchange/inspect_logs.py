@@ -17,10 +17,10 @@ EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
 NO_SCORE_NOTE = "scores without a value are left out"
 
-_LEFT_OUT = ("events", "events_data", "timelines", "store", "output")
+_OMITTED_FIELDS = ("events", "events_data", "timelines", "store", "output")
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
-_CONVERT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
+_CONVERSION_HINT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
 
 
 class Score(ImportedRow):
@@ -44,7 +44,7 @@ class Log(ImportedRow):
 
 def _read(path: str | Path) -> Iterator[Trial | Note]:
     if str(path).endswith(".eval"):
-        raise InputError(f"{path}: is packed; {_CONVERT}")
+        raise InputError(f"{path}: is packed; {_CONVERSION_HINT}")
     document, value = read_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
@@ -66,10 +66,10 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
     notes = [
         Note(NO_SCORE_NOTE, f"{name}: {key}") for key, value in labels.items() if value is None
     ]
-    parts = [field for field in _LEFT_OUT if sample.other.get(field)]
+    parts = [field for field in _OMITTED_FIELDS if sample.other.get(field)]
     if parts:
         notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))
-    metadata = {key: value for key, value in sample.other.items() if key not in _LEFT_OUT}
+    metadata = {key: value for key, value in sample.other.items() if key not in _OMITTED_FIELDS}
     scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))
     return Trial(

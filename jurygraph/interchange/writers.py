@@ -69,8 +69,8 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     return found
 
 
-_OF_RESPONSES = frozenset({"texts", "questions", "reasons", "advantages"})
-_OF_VERDICTS = frozenset({"texts"})
+_RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantages"})
+_VERDICT_TABLE_OPTIONS = frozenset({"texts"})
 
 
 def _csv(name: TableName, takes: frozenset[str]) -> Exporter:
@@ -95,18 +95,21 @@ def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
 
 EXPORTERS: Mapping[str, Sequence[Exporter]] = {
     "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_jsonl(run))],
-    "csv": [_csv("rewards", _OF_RESPONSES)],
-    "parquet": [_parquet("rewards", _OF_RESPONSES)],
+    "csv": [_csv("rewards", _RESPONSE_TABLE_OPTIONS)],
+    "parquet": [_parquet("rewards", _RESPONSE_TABLE_OPTIONS)],
     "xlsx": [
         Exporter(
             suffix=".xlsx",
             read=_read_workbook,
-            takes=_OF_RESPONSES,
+            takes=_RESPONSE_TABLE_OPTIONS,
             needs_file=True,
             library="openpyxl",
         )
     ],
-    "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
+    "verdicts": [
+        _csv("verdicts", _VERDICT_TABLE_OPTIONS),
+        _parquet("verdicts", _VERDICT_TABLE_OPTIONS),
+    ],
     "ratings": [Exporter(suffix=".jsonl", read=lambda run, *_: export_votes(run))],
     "audit-bundle": [
         Exporter(

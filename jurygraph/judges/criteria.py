@@ -540,7 +540,7 @@ def _check_own_id(name: str) -> str:
 
 
 _OwnId = Annotated[Id, AfterValidator(_check_own_id)]
-_ANY = Field(min_length=1)
+_NONEMPTY_FIELD = Field(min_length=1)
 
 
 class OwnCriterion(Criterion):
@@ -564,8 +564,8 @@ class Criteria(JudgeEvaluator):
 
     class Params(JudgeEvaluator.Params):
         criteria: (
-            Annotated[dict[_OwnId, OwnCriterion], _ANY]
-            | Annotated[tuple[OwnCriterion, ...], _ANY]
+            Annotated[dict[_OwnId, OwnCriterion], _NONEMPTY_FIELD]
+            | Annotated[tuple[OwnCriterion, ...], _NONEMPTY_FIELD]
             | None
         ) = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every

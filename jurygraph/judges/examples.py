@@ -520,12 +520,14 @@ _MIN_WORDS = 8
 _LETTERS_PER_WORD = 2
 _MIN_LETTERS = 12  # a shorter text may occur in another by chance
 
-_LIKE_LATIN = str.maketrans("авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx")
+_LATIN_LOOKALIKES = str.maketrans(
+    "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx"
+)
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
 _MARKS = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(
+_UNSPACED_SCRIPTS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -538,7 +540,7 @@ class NormalizedText:
     def __init__(self, text: str) -> None:
         normalized = fold_text(text)
         if not normalized.isascii():
-            normalized = str(_MARKS.sub("", normalized)).translate(_LIKE_LATIN)
+            normalized = str(_MARKS.sub("", normalized)).translate(_LATIN_LOOKALIKES)
         self._normalized = normalized
         self.letters = "".join(_WORD.findall(normalized))
         """Letters and digits of the text, in lower case."""
@@ -546,8 +548,8 @@ class NormalizedText:
     @cached_property
     def ngrams(self) -> frozenset[str]:
         """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
-        words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
-        letters = "".join(_UNSPACED.findall(self.letters))
+        words = _WORD.findall(_UNSPACED_SCRIPTS.sub(" ", self._normalized))
+        letters = "".join(_UNSPACED_SCRIPTS.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
             return frozenset()
         word_ngrams = map(" ".join, _runs(words, _WORDS_PER_NGRAM))

@@ -55,11 +55,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 
-_TRUNCATED = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
-_WITHHELD = frozenset(
+_TRUNCATED_FINISHES = frozenset(
+    {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+)
+_WITHHELD_FINISHES = frozenset(
     {"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"}
 )
-_REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+_REPEATED_CHARACTER = re.compile(r"(.)\1+", re.DOTALL)
 _CHARACTERS_PER_TOKEN = 12
 """More than any tokenizer reads as one token on average, but for repetitions of one character."""
 _MAX_MESSAGE_CHARACTERS = 300
@@ -280,7 +282,7 @@ def join_system_message(request: Request) -> Request:
 def refuse_unfinished(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
-    if finish in _TRUNCATED:
+    if finish in _TRUNCATED_FINISHES:
         size = f"{len(reply.text)} characters"
         raise Fault(
             "truncated",
@@ -288,7 +290,7 @@ def refuse_unfinished(reply: Reply) -> None:
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
-    if finish in _WITHHELD:
+    if finish in _WITHHELD_FINISHES:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
         raise Fault("empty", f"the reply has no text{_describe_other_field(reply.other_field)}")
@@ -316,7 +318,7 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
     most = _CHARACTERS_PER_TOKEN * reply.tokens_in
     if sum(map(len, texts)) <= most:
         return
-    length = sum(len(_REPEATED.sub(r"\1", text)) for text in texts)
+    length = sum(len(_REPEATED_CHARACTER.sub(r"\1", text)) for text in texts)
     if length > most:
         problem = (
             f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "

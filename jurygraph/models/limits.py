@@ -61,7 +61,7 @@ TEMPLATE_TOKENS = 16
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
 # parameters by which a server generates several replies, and bills all of them
-_COPIES = frozenset({"n", "best_of"})
+_COPY_PARAMETERS = frozenset({"n", "best_of"})
 
 
 def _now() -> float:
@@ -539,7 +539,7 @@ def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
     """
     numbers = list(_named_numbers(dict(parameters)))
     limit = max((number for name, number in numbers if name in _LIMITS), default=usual)
-    return limit * math.prod(max(1, number) for name, number in numbers if name in _COPIES)
+    return limit * math.prod(max(1, number) for name, number in numbers if name in _COPY_PARAMETERS)
 
 
 def _named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:

@@ -33,7 +33,7 @@ class Shot(NamedTuple):
 PromptRole = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
-_QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
+_QUESTION_VARIABLE = "question"  # the variable of a base prompt that holds the prompt extending it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Prompt(FrozenModel):
     def needs(self) -> tuple[str, ...]:
         """Return all variables that rendering needs."""
         base = self.base
-        shared = () if base is None else (name for name in base.needs if name != _QUESTION)
+        shared = () if base is None else (name for name in base.needs if name != _QUESTION_VARIABLE)
         return (*shared, *self.variables)
 
     def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
@@ -101,7 +101,7 @@ class Prompt(FrozenModel):
             (question,), marks = _render_question(self, manner, values)
         except TypeError:  # a variable is not hashable, so that nothing can be cached
             (question,), marks = self._render_sections(manner, variables)
-        with_question = {**variables, _QUESTION: question.content.strip()}
+        with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
         rendered = base.render(manner, **with_question)
         all_marks = dict.fromkeys((*marks, *rendered.marks))
         return RenderedPrompt(rendered.messages, tuple(all_marks))
@@ -265,7 +265,7 @@ def _check_templates(prompt: Prompt) -> None:
     from jinja2.meta import find_undeclared_variables
 
     base = prompt.base
-    if base is not None and _QUESTION not in base.variables:
+    if base is not None and _QUESTION_VARIABLE not in base.variables:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
         used: set[str] = set()

@@ -26,7 +26,7 @@ from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.sources.files import close_on_error
 
-_KEPT_PLANS = 1024
+_MAX_KEPT_PLANS = 1024
 """Number of plans of stored tasks that are kept for the next group of their task."""
 
 
@@ -85,7 +85,7 @@ class OpenEndedRecorder:
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
-        self._stored_plan = lru_cache(maxsize=_KEPT_PLANS)(self._run.plan_of)
+        self._stored_plan = lru_cache(maxsize=_MAX_KEPT_PLANS)(self._run.plan_of)
 
     @property
     def calls(self) -> CallSink:

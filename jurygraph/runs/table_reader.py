@@ -22,7 +22,7 @@ IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
-_VERDICT = (
+_VERDICT_COLUMNS = (
     *(
         "question",
         "evaluator",
@@ -150,7 +150,7 @@ def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     unused = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
         unused.add("turn")
-    columns = _typed(*(field for field in _VERDICT if field not in unused))
+    columns = _typed(*(field for field in _VERDICT_COLUMNS if field not in unused))
     return columns, lambda trace: (
         _verdict_row(verdict, columns)
         for verdict in verdicts_about_response(trace, superseded=True)

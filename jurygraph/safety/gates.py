@@ -56,7 +56,7 @@ _REPLACEABLE = re.compile(f"[{''.join(_REPLACEMENTS)}]")
 _STACKED_MARKS = re2.compile(r"\p{M}{8}\p{M}+")
 """More marks on one letter than any script uses. Normalising them takes the square of their number."""
 
-_UNUSUAL = re2.compile(
+_UNUSUAL_CHARACTER = re2.compile(
     f"[{INVISIBLE_CHARACTERS.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]"
     f"|{_STACKED_MARKS.pattern}"
 )
@@ -80,7 +80,7 @@ def fold_text(text: str) -> str:
 def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
     # few texts have invisible characters, stacked marks or other punctuation
-    if _UNUSUAL.search(text) is not None:
+    if _UNUSUAL_CHARACTER.search(text) is not None:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACKED_MARKS.sub("", plain))
     decomposed = unicodedata.normalize("NFKD", text)
@@ -100,7 +100,7 @@ _OPENING_TAGS = (
 _MIN_WORDS = 3
 _MAX_MEMORY_BYTES = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
-_BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
+_LETTER_SEPARATOR = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
 
 _LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
@@ -125,12 +125,12 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load("openings")
-    before = rf"{_BETWEEN}*(?:{_any_of(lists['before'])}{_BETWEEN}+)*"
+    before = rf"{_LETTER_SEPARATOR}*(?:{_any_of(lists['before'])}{_LETTER_SEPARATOR}+)*"
     opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
     filler = _any_of(chain.from_iterable(lists["fillers"].values()))
-    openers = rf"{before}(?:{opener}{_BETWEEN}*)+"
+    openers = rf"{before}(?:{opener}{_LETTER_SEPARATOR}*)+"
     either = f"(?:{opener}|{filler})"
-    fillers = rf"{before}{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    fillers = rf"{before}{either}(?:{_LETTER_SEPARATOR}+{either})*{_LETTER_SEPARATOR}*"
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
     return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
@@ -331,12 +331,14 @@ def is_about(topic: str, folded_query: str) -> bool:
     return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
-_BOXED: list[str] = []
+_BOXED_LETTERS: list[str] = []
 for _first in (0x1F150, 0x1F170, 0x1F1E6):
-    _BOXED += [f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)]
+    _BOXED_LETTERS += [
+        f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
+    ]
 _FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
-_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
-_LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
+_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED_LETTERS]
+_LATIN_LOOKALIKES = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
 _FOREIGN_LETTERS = "".join(pair[0] for pair in _FOREIGN_PAIRS)
@@ -379,7 +381,7 @@ def find_views(text: str, read: str) -> Iterator[View]:
     # what may have tags, selectors and direction controls
     non_ascii = b"" if text.isascii() else raw
     if not read.isascii() and _MIXED_ALPHABETS.search(content) is not None:
-        yield View(read.translate(_LOOKS_LIKE).encode())
+        yield View(read.translate(_LATIN_LOOKALIKES).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
     comments = b"\n".join(match[1] or match[2] for match in _HIDDEN_COMMENT.finditer(content))

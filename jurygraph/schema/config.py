@@ -446,7 +446,7 @@ _SECRET = re.compile(
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
     re.IGNORECASE,
 )
-_RESERVED = frozenset(
+_RESERVED_PARAMETERS = frozenset(
     (
         "model",
         "messages",
@@ -540,7 +540,7 @@ class CallsConfig(FrozenModel):
         if isinstance(extra, dict):
             names += extra
         for name in names:
-            if name in _RESERVED:
+            if name in _RESERVED_PARAMETERS:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
         # the highest possible cost of a reply is computed from these limits
         for name in ("max_tokens", "max_completion_tokens"):

@@ -130,7 +130,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_CANONICAL_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _ASCII = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
@@ -148,13 +148,13 @@ _LONG_TEXT = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
 _TEXT = {str}
-_PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
+_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantObject))
 
 
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     text = _write_quickly(value, _insert_canonical, orjson.OPT_SORT_KEYS)
-    return _CANONICAL.encode(value).encode("ascii") if text is None else _escape(text)
+    return _CANONICAL_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
 
 
 def ascii_json(value: Any) -> bytes:
@@ -211,7 +211,7 @@ def _has_plain_values(value: Any) -> bool:
     values = [value]
     for part in values:  # grows with the parts of its parts
         kind = type(part)
-        if kind in _PLAIN:
+        if kind in _PLAIN_TYPES:
             continue
         if kind is dict:
             values += part.values()

@@ -27,7 +27,7 @@ from jurygraph.sources.files import count_levels
 from jurygraph.web_access import is_token, require_origin
 
 log = logging.getLogger(__name__)
-_ALIVE = "/healthz"
+_LIVENESS_PATH = "/healthz"
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LONGEST_KEY = 200
 """Characters of an idempotency key."""
@@ -65,7 +65,7 @@ class RewardServer:
             handle = partial(self._handle, protocol(settings, service.plans))
             self.app.router.add_post(protocol.path, handle)
         for path, show in (
-            (_ALIVE, self._show_health),
+            (_LIVENESS_PATH, self._show_health),
             ("/readyz", self._show_readiness),
             ("/metrics", self._show_metrics),
             ("/openapi.json", self._show_description),
@@ -90,7 +90,7 @@ class RewardServer:
         started = perf_counter()
         try:
             require_origin(request, self._hosts, self._token, "jurygraph serve")
-            if request.path != _ALIVE:  # a probe has no token
+            if request.path != _LIVENESS_PATH:  # a probe has no token
                 self._require_token(request)
             response = await handler(request)
         except web.HTTPException as refused:

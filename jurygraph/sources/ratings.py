@@ -473,12 +473,14 @@ def _parse_json(text: str) -> Any:
 QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
-_BREAKS = f"[{QUOTED_CHARACTERS}]"
+_LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
-_FORMULA = re.compile(rf"^{_BLANKS}'*(?={_BREAKS})|(?:^|{_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(
-    rf"((?:^|{_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_BREAKS})"
+_FORMULA = re.compile(
+    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])"
+)
+_NEUTRALISED_FORMULA = re.compile(
+    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
 )
 
 
@@ -491,7 +493,7 @@ def escape_formulas(text: str) -> str:
 
 
 def unescape_formulas(text: str) -> str:
-    return _NEUTRALISED.sub(lambda match: match[1] if match[2] is None else match[2], text)
+    return _NEUTRALISED_FORMULA.sub(lambda match: match[1] if match[2] is None else match[2], text)
 
 
 _MAX_BYTES = 64 << 20

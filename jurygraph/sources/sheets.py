@@ -312,7 +312,7 @@ def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
     return [int(count) + gold for count in shared[pairs]]
 
 
-_ROUNDS = 30
+_SWAP_ROUNDS = 30
 """Swaps of every item; the overlaps of reviewers no longer change in distribution after about ten."""
 
 
@@ -336,7 +336,7 @@ def assign_reviewers(
     seats = rng.permutation(reviewers)[seat_numbers]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
-    for _ in range(_ROUNDS):
+    for _ in range(_SWAP_ROUNDS):
         _swap_reviewers(assigned, codes, rng)
     return assigned
 

@@ -23,7 +23,7 @@ from jurygraph.studies.report import IntervalCell, Report, ReportTable
 FOLD_COUNT = 5
 _MIN_TASKS = 2 * FOLD_COUNT
 _MAX_KNOTS = 1000
-_GRID = np.linspace(0.0, 1.0, 101)
+_SCORE_GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
 _ODDS_OFFSET = 0.01
 """Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
@@ -121,8 +121,8 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     bounds = [(0.0, None), (None, None)]
     fitted = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
     slope, offset = fitted.x
-    values = expit(slope * _log_odds(_GRID) + offset)
-    return _GRID, np.maximum.accumulate(values)
+    values = expit(slope * _log_odds(_SCORE_GRID) + offset)
+    return _SCORE_GRID, np.maximum.accumulate(values)
 
 
 def _log_odds(scores: Floats) -> Floats:
@@ -164,7 +164,7 @@ def threshold_for(
     is_negative = labelled.targets < 0.5
     tasks = labelled.tasks[is_negative]
     lowest = None
-    for threshold in _GRID[::-1].tolist():
+    for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
         share = share_over(passes[is_negative], tasks)
         if share is None or share.value == 1.0:

@@ -91,7 +91,7 @@ _SETTINGS_WITHOUT_EFFECT = (
 )
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
-_DIFFER = "the runs differ in "
+_RUNS_DIFFER = "the runs differ in "
 _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS = 20
@@ -519,7 +519,7 @@ def to_comment(
         rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
     gate = ReportTable(["gate", "", "found"], rows, left=2)
     blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
-    settings = [note for note in report.notes if note.startswith(_DIFFER)]
+    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER)]
     blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
     rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
@@ -551,9 +551,9 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
             name = key.removeprefix("config.")
             differing.append(f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B")
     for setting in differing[:_MAX_SETTINGS]:
-        yield f"{_DIFFER}{setting}"
+        yield f"{_RUNS_DIFFER}{setting}"
     if len(differing) > _MAX_SETTINGS:
-        yield f"{_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
+        yield f"{_RUNS_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:

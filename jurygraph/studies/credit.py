@@ -64,11 +64,11 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPHS = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
+_HARD_RULES: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
 _FIGURES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
-_MANY_TASKS = 20
+_MIN_INTERVAL_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
 
@@ -267,7 +267,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     if task is None:
         return "tasks that were erased"
     no_rubric = "tasks without a rubric that counts by its criteria"
-    rules = (Flat.name, Gear.name, *_HARD)
+    rules = (Flat.name, Gear.name, *_HARD_RULES)
     specs = run.decision_of(task_id).specs
     spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
     if spec is None or task.rubric is None:
@@ -320,7 +320,7 @@ def _add_sheet(
     parents = params["parents"]
     children = params["children"]
     hard = {}
-    for name, combiner in _HARD.items():
+    for name, combiner in _HARD_RULES.items():
         scores = combiner.combine(matrices, params).parts
         hard[name] = np.stack(list(scores.values()), axis=1)[kept]
     # as `freeze` sorts them
@@ -762,10 +762,8 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     by_figure = figures["methods"]["gear"]
     leaking, preserving = [by_figure[name]["tasks"] for name in _FIGURES]
-    if min(leaking, preserving) < _MANY_TASKS:
-        limit = (
-            f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
-        )
+    if min(leaking, preserving) < _MIN_INTERVAL_TASKS:
+        limit = f"with fewer than {_MIN_INTERVAL_TASKS}, intervals are approximate, and with one there is none"
         yield f"{census['units']} with a case of leakage: {leaking}, of preservation: {preserving}; {limit}"
 
 

@@ -37,7 +37,7 @@ from jurygraph.studies.judgements import (
 from jurygraph.studies.pairs import is_flip
 
 _LABEL_COLUMN = "label."
-_UNNAMED = "unnamed"
+_UNNAMED_JUDGE = "unnamed"
 
 
 class JudgedRow(NamedTuple):
@@ -304,7 +304,7 @@ def _join(
             )
         name, target = _place_label(label, judgements)
         targets.setdefault(name, []).append(target)
-        votes_cast.append((name, label.reviewer or _UNNAMED, target))
+        votes_cast.append((name, label.reviewer or _UNNAMED_JUDGE, target))
     person_labels = _labels_by_person(votes_cast, judgements, is_binary)
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
@@ -382,7 +382,7 @@ def _labels_by_person(
     by_person: dict[tuple[str, str], list[float]] = {}
     for response, person, label in votes:
         judgement = judgements.get(response)
-        if person != _UNNAMED and judgement is not None and judgement.score is not None:
+        if person != _UNNAMED_JUDGE and judgement is not None and judgement.score is not None:
             by_person.setdefault((response, person), []).append(label)
     rows = []
     for (response, person), labels in by_person.items():

@@ -37,7 +37,7 @@ from jurygraph.views.agents import (
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _BISECTIONS = 20
-_RINGS = tuple(2.0**power for power in range(-6, 8))
+_RING_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
 _ALONE = {
@@ -316,7 +316,7 @@ def find_nearest_reversals(
     found: list[NearestReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for ring in _RINGS:
+    for ring in _RING_SIZES:
         still_open = [index for index, reversal in enumerate(found) if reversal is None]
         if not still_open:
             break

@@ -35,7 +35,9 @@ from jurygraph.views.agents import NO_LIMITS, limits_of, within_limits
 
 MEAN_SIZES = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
-_NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
+_NOT_SPLIT_REASON = (
+    "one value for each task: what tasks and responses contribute cannot be told apart"
+)
 _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
 
@@ -282,7 +284,9 @@ def split_scores(scores: Scores) -> Figures:
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
-    unsplit = f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT
+    unsplit = (
+        f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT_REASON
+    )
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)

@@ -268,7 +268,7 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
 
 SimulatedPart = Sweep | Literal["decompr"]
 SIMULATED_PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
-_SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
+_FIGURE_SCALES = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
 _TABLES = (
     ("mse", "Table 4: MSE, 10⁻³", 2),
     ("accuracy", "Table 6: in order, %", 1),
@@ -347,7 +347,7 @@ def _recovery_rows(
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for index, figure in enumerate(FIGURE_NAMES):
             papers = getattr(chosen[name], figure)
-            scaled = _SCALED[figure] * values[:, :, index]
+            scaled = _FIGURE_SCALES[figure] * values[:, :, index]
             columns = zip(METHODS, scaled.T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)

@@ -168,7 +168,7 @@ def _mean_cv(units: Sequence[Floats]) -> float | None:
     return float(np.mean(deviations / sizes))
 
 
-_ALL = "all"
+_ALL_BANDS = "all"
 _DIGITS = 2
 _FEW_TASKS = 5
 
@@ -407,7 +407,7 @@ def _families_at(size: int, units: Sequence[SeedUnit]) -> set[str]:
     return families
 
 
-_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
+_RESTRICTIVENESS_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
@@ -415,11 +415,11 @@ def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[Seed
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
     rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
-        for name, bands in _BANDS.items():
+        for name, bands in _RESTRICTIVENESS_BANDS.items():
             pooled = [unit for unit in units if unit.quality.casefold() in bands]
             if pooled:
                 rows[name, "-"] = pooled
-        rows[_ALL, _ALL] = list(units)
+        rows[_ALL_BANDS, _ALL_BANDS] = list(units)
     return rows
 
 

@@ -91,7 +91,7 @@ def _write_decimal(scaled: int, places: int) -> str:
     return f"{Decimal(f'{scaled}e-{places}'):f}"
 
 
-_TOO_LARGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
+_TOO_LARGE_MESSAGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
 _Operation = Callable[[Fraction, Fraction], Any]
 
 
@@ -100,7 +100,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ToolError("a power has a whole exponent; write one")
     bits = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_BITS:
-        raise ToolError(_TOO_LARGE)
+        raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
 
 
@@ -152,7 +152,7 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
         if number is None:
             continue
         if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
-            raise ToolError(_TOO_LARGE)
+            raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
     if not isinstance(tree, ast.Compare):
         return numbers[tree]

@@ -36,7 +36,7 @@ from jurygraph.views.trace import TraceView, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
-_PAUSES = 20
+_PAUSE_FACTOR = 20
 """Times as long as an update took until the next one: 5 % of a core at most."""
 _MAX_FLIPS = 100
 _MAX_SELECTS = 200
@@ -100,7 +100,7 @@ class OpenRun:
             self.figures = {**describe_run(self.index), "means": means, "worst": worst}
             self.decided = read_decisions(self.run)
         end = monotonic()
-        self.next_update = end + _PAUSES * (end - start)
+        self.next_update = end + _PAUSE_FACTOR * (end - start)
 
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:

@@ -387,15 +387,15 @@ def _conclude(
     everywhere = set[int]().union(*sides)
     if everywhere == {0}:
         return CheckResult(True, 1.0, words.holds, at)
-    if everywhere in _OUTSIDE:
+    if everywhere in _SIDES_OUTSIDE:
         return CheckResult(False, share(), words.fails, at)
     # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(world in _OUTSIDE for world in sides):
+    if any(world in _SIDES_OUTSIDE for world in sides):
         return unknown.unproven_result(words.depends, share_shown)
     return unknown.undecided_result(words.depends)
 
 
-_OUTSIDE = ({-1}, {1})
+_SIDES_OUTSIDE = ({-1}, {1})
 """What `_side` gives of values that all lie on the same side of a bound, and so break it however they are."""
 
 
@@ -456,7 +456,7 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     return _decide_distinct(label, values, unknown)
 
 
-_NONE: _Interval = (-math.inf, 0.0)
+_NONE_ALLOWED: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes(
@@ -500,7 +500,7 @@ def _decide_excludes(
 
     worlds = _measure_worlds(count_barred, unknown)
     at = [entry.item for entry in violations]
-    return _conclude(worlds, _NONE, words, unknown, at, share=share)
+    return _conclude(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
 
 
 def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
@@ -526,7 +526,7 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
     worlds = _measure_worlds(count_repeats, unknown)
     at = [entry.item for entry in repeated]
-    return _conclude(worlds, _NONE, _Words(never, fails, never), unknown, at, share=share)
+    return _conclude(worlds, _NONE_ALLOWED, _Words(never, fails, never), unknown, at, share=share)
 
 
 def _quote_values(values: Sequence[Any]) -> str:

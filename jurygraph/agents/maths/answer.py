@@ -47,8 +47,8 @@ _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
-_STOPS = (".", "!", "。", "！", "\n")
-_RUN_ON = re.compile(
+_SENTENCE_STOPS = (".", "!", "。", "！", "\n")
+_RUN_ON_QUESTION = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE
 )
 """Matches where a model, after its answer, goes on with a question of its own."""
@@ -131,13 +131,13 @@ def _find_in_cut_off(text: str, start: int) -> _Answers | None:
     if box := _find_boxed(text):
         return _Answers(box)
     sentence = find_labelled(text, ANSWER_PATTERN, start)
-    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _STOPS
+    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _SENTENCE_STOPS
     return _Answers(sentence) if sentence is not None and is_whole else None
 
 
 def _find_untagged(text: str) -> _Answers | None:
     if box := _find_boxed(text):
-        run_on = _RUN_ON.search(text, box[1])
+        run_on = _RUN_ON_QUESTION.search(text, box[1])
         solution = text[: run_on.start()] if run_on else text
         sentence = find_labelled(solution, ANSWER_SENTENCE, box[1])
         line = find_labelled(solution, ANSWER_LINE, box[1])

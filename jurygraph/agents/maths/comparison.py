@@ -20,7 +20,7 @@ from jurygraph.agents.worker_pool import WorkerPool
 
 _EQUALS = re.compile(r"(?:(?<![<>!:\\])=|\\approx(?![A-Za-z]))(?![^{}]*\})")
 _ALTERNATIVES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
-_OR = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|vee)(?![A-Za-z])")
+_OR_WORD = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|vee)(?![A-Za-z])")
 _SYMBOL = re.compile(r" ?\\?[A-Za-z]{1,7}(?:_\{?[A-Za-z0-9]{1,3}\}?)? ?(?:\( ?[A-Za-z] ?\))? ?$")
 
 
@@ -252,7 +252,7 @@ def _parse(latex: str) -> _Parsed | None:
         value = value.rhs
     decimals = {number: Rational(str(number)) for number in value.atoms(Float)}
     exact = value.xreplace(decimals) if decimals else value
-    return _Parsed(exact, bool(decimals), _OR.search(latex) is not None)
+    return _Parsed(exact, bool(decimals), _OR_WORD.search(latex) is not None)
 
 
 def _as_set(parsed: _Parsed) -> _Parsed:

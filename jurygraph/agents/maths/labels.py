@@ -59,12 +59,12 @@ def _denial_pattern() -> str:
     return f"{spaced}|{joined}"
 
 
-_BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
+_BARE_LABEL = rf"{_LINE_START}A[*_ ]{{0,4}}:"
 _EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
 ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
 ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
 ANSWER_PATTERN = re.compile(
-    f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE
+    f"{_BARE_LABEL}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE
 )
 RESULT_PATTERN = re.compile(
     f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE

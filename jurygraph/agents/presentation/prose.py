@@ -190,7 +190,7 @@ _LINE = re.compile(r"[^\n]*\S")
 _LINE_START = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
 _HEADING = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
 _GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
-_REFERS_BACK = re.compile(
+_BACK_REFERENCE = re.compile(
     r"(?:however|but|so|then|therefore|instead|also|and|both|otherwise|still|yet|he|she|they|it|this|that|these|those"
     r"|his|her|their|its)\b",
     re.IGNORECASE,
@@ -304,7 +304,11 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
         firsts = [prose.pieces[start] for start, _ in groups]
         # A heading in the place of a sentence, or a row outside its table, would read as something else.
         is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
-        if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
+        if (
+            len(groups) < 2
+            or is_mixed
+            or any(_BACK_REFERENCE.match(piece.text) for piece in firsts)
+        ):
             return
         for _ in range(MAX_ORDER_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))

@@ -75,7 +75,7 @@ _VALUES: Mapping[Invariant, re.Pattern[str]] = {
     "numbers": _NUMBER,
 }
 _NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
-_IN_PART = (
+_PARTIAL_WORDS = (
     r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
 )
 _NEGATION = (
@@ -83,12 +83,12 @@ _NEGATION = (
     r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
 )
 _POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
-_STATUS = {"in part": _IN_PART, "not met": _NEGATION, "met": _POSITIVE}
+_STATUS = {"in part": _PARTIAL_WORDS, "not met": _NEGATION, "met": _POSITIVE}
 """The classes of a status; the first that a text has is its status."""
 _STRENGTH = {
     "bound above": r"at most|up to|no more than|not more than|maximum|or less",
     "bound below": r"at least|no less than|not less than|minimum|or more",
-    "in part": _IN_PART,
+    "in part": _PARTIAL_WORDS,
     "negation": rf"{_NEGATION}|hardly|barely",
     "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
     "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",

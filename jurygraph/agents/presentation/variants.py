@@ -53,7 +53,7 @@ _CELL = re.compile(rf" *({_LIST}|{_ATOM}|) *\|")
 _ITEM = re.compile(rf"({_ATOM})(?:, |$)")
 _BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
 _ENTRY = re.compile(r"Entry \d+")
-_UNSAFE = re.compile(
+_UNSAFE_TEXT = re.compile(
     r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$"""
 )
 
@@ -196,7 +196,7 @@ def _write(value: FactValue) -> str:
         return f"[{', '.join(map(_write, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = value.isprintable() and value.strip() and not _UNSAFE.search(value)
+    is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT.search(value)
     if is_plain and _read(value) == value:
         return value
     quoted = json.dumps(value, ensure_ascii=not value.isprintable())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).parents[2]
 _EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent / "examples")
 """The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
-_OTHERS = "others.py"
+_OTHERS_SCRIPT = "others.py"
 _MOST_CHARACTERS = 180
 
 
@@ -93,7 +93,7 @@ def demo(
 def _find_examples(every: bool) -> Path:
     """Return the folder of the examples. Raises `InputError` where `every` needs those that a wheel does not have."""
     for folder in _EXAMPLES:
-        if (folder / (_OTHERS if every else "maths")).exists():
+        if (folder / (_OTHERS_SCRIPT if every else "maths")).exists():
             return folder
     if every:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
@@ -111,9 +111,13 @@ def _write_page(folder: Path, response: str) -> Path:
 
 def _run_others(examples: Path, folder: Path) -> None:
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, str(examples / _OTHERS), str(folder)], check=False)
+    done = subprocess.run(
+        [sys.executable, str(examples / _OTHERS_SCRIPT), str(folder)], check=False
+    )
     if done.returncode:
-        raise InputError(f"{examples / _OTHERS}: ended with exit code {done.returncode}, see above")
+        raise InputError(
+            f"{examples / _OTHERS_SCRIPT}: ended with exit code {done.returncode}, see above"
+        )
 
 
 def _open_in_browser(page: Path) -> None:

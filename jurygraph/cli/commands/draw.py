@@ -112,7 +112,7 @@ _LINE_LENGTH = 24
 _MAX_LINES = 4
 """Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
-_SAFE = frozenset(" ,.-()")
+_SAFE_CHARACTERS = frozenset(" ,.-()")
 _REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
@@ -177,6 +177,6 @@ def _label(lines: Iterable[str]) -> str:
 def _encode(text: str) -> str:
     encoded = ""
     for letter in text.translate(_REPLACEMENTS):
-        is_safe = letter.isalnum() or letter in _SAFE
+        is_safe = letter.isalnum() or letter in _SAFE_CHARACTERS
         encoded += letter if is_safe else f"#{ord(letter)};"
     return encoded

@@ -55,13 +55,13 @@ def init(
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns}"
-    if template in _NEED_A_MODEL:
+    if template in _MODEL_TEMPLATES:
         tasks += " --model openai/gpt-5-mini"
     out = folder / ("baseline" if template == "ci" else "run")
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-_NEED_A_MODEL = ("judge", "reviewers", "ideas")
+_MODEL_TEMPLATES = ("judge", "reviewers", "ideas")
 """Templates whose questions all abstain without a model."""
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TASKS_PER_STEP = 32
 _POLL_SECONDS = 0.5
-_ADVERSE = "ADVERSE"
+_ADVERSE_MARK = "ADVERSE"
 
 
 def watch(
@@ -77,7 +77,7 @@ def watch(
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
             for alert in chain.from_iterable(alerts):
-                line = f"{_mark(alert):{len(_ADVERSE)}}  {escape_line(alert.sentence)}"
+                line = f"{_mark(alert):{len(_ADVERSE_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -94,7 +94,7 @@ def watch(
     print_report(json, {"report": report.to_json()}, lines)
     marked = [f"{_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
     *tables, summary = report.sections
-    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE))
+    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE_MARK))
     output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -103,7 +103,7 @@ def watch(
 
 
 def _mark(alert: "Alert") -> str:
-    return _ADVERSE if alert.adverse else "change"
+    return _ADVERSE_MARK if alert.adverse else "change"
 
 
 def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:

@@ -22,7 +22,7 @@ _MAX_LARGE = 4
 _MAX_LABELS = 12
 _TITLE_WIDTH = 60
 """Characters of a line of a title, which is a sentence."""
-_LOSS = "#c8452d"
+_LOSS_COLOUR = "#c8452d"
 """The colour of what is bad, as on the pages."""
 
 
@@ -84,7 +84,7 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
                 line = "none"
             _draw_points(axes, series, line, marker, f"C{index % 10}")
     for part in plot.shaded:
-        color = _LOSS if part.is_adverse else "0.5"
+        color = _LOSS_COLOUR if part.is_adverse else "0.5"
         axes.axvspan(part.start, part.end, color=color, alpha=0.18, linewidth=0.0)
         _write_above(axes, part.start, part.label)
     for x, label in plot.marks:

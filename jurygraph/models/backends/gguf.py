@@ -25,7 +25,7 @@ _LEAST_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
 _MOST_LETTERS = 240
 _LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
-_MOST_NUMBER = 10**12
+_MAX_NUMBER = 10**12
 
 
 class Gguf(Backend):
@@ -239,9 +239,9 @@ def _bounded(part: Any, letters: int) -> Any:
         bounded["multipleOf"] = _LEAST_DIGIT
     if part.get("type") in ("number", "integer"):
         if not part.keys() & {"minimum", "exclusiveMinimum"}:
-            bounded["minimum"] = -_MOST_NUMBER
+            bounded["minimum"] = -_MAX_NUMBER
         if not part.keys() & {"maximum", "exclusiveMaximum"}:
-            bounded["maximum"] = _MOST_NUMBER
+            bounded["maximum"] = _MAX_NUMBER
     return bounded
 
 

@@ -62,7 +62,7 @@ _COMMON_PROVIDERS = {
 # of other providers: the least that all their models share
 DEFAULT_CAPABILITIES = Capabilities("instructed")
 
-_WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
+_USER_IN_ADDRESS = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
 FIXED_SAMPLING = re.compile(
     r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))"
@@ -81,7 +81,7 @@ _MILLION = 1_000_000
 _KINDS = {"ContextWindowExceededError": "overflowed", "ContentPolicyViolationError": "refused"}
 """Classes of litellm's errors that say more than the reply: it knows the words of many providers."""
 
-_BY_SESSION = ("azure", "azure_text", "openai")
+_SESSION_PROVIDERS = ("azure", "azure_text", "openai")
 """Providers that litellm is known to ask by OpenAI's library; the others are found out at their first call."""
 
 _FIXED_ARGUMENTS = {
@@ -101,12 +101,14 @@ The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for
 """
 
 _MAX_SHOWN = 100
-_OF_THE_CONNECTION = frozenset(
+_CONNECTION_PARAMETERS = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
 """Headers of a request that aiohttp writes itself."""
 
-_KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "transfer-encoding"})
+_UNSTORED_HEADERS = frozenset(
+    {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
+)
 """Headers of a reply that httpx must not see: its body is decompressed, and cookies would be sent to others."""
 
 
@@ -209,14 +211,16 @@ async def _send(request: httpx.Request) -> httpx.Response:
     headers = {
         name: value
         for name, value in request.headers.items()
-        if name.lower() not in _OF_THE_CONNECTION
+        if name.lower() not in _CONNECTION_PARAMETERS
     }
     # as it was signed, for a provider that checks signatures
     address = URL(str(request.url), encoded=True)
     body = await request.aread()
     reply = await _HTTP.send(request.method, address, body, headers, _proxy(request.url))
     kept = [
-        (name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK
+        (name, value)
+        for name, value in reply.headers.items()
+        if name.lower() not in _UNSTORED_HEADERS
     ]
     content = bytes(reply.content)
     return httpx.Response(reply.status, headers=kept, content=content, request=request)
@@ -260,7 +264,7 @@ class LiteLLM(Backend):
         self.endpoint = _endpoint(*address)
         self.key_variable, _ = _find_variable(model, KEY_VARIABLES, "KEY")
         self._base_url = base_url
-        self._takes_handler = model.partition("/")[0] not in _BY_SESSION
+        self._takes_handler = model.partition("/")[0] not in _SESSION_PROVIDERS
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
             OMITTED_PARAMETERS, model, frozenset()
@@ -382,7 +386,7 @@ def _endpoint(source: str, address: str | None) -> str | None:
     """Return the server's address without its query, which may be secret."""
     if address is None:
         return None
-    if _WITH_USER.match(address.strip()):
+    if _USER_IN_ADDRESS.match(address.strip()):
         raise ValueError(
             f"{source}: the URL contains a user or a password; leave it out, and pass the key separately"
         )

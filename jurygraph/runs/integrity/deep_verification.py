@@ -38,11 +38,11 @@ from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
-_COMPARED = (
+_COMPARED_FIELDS = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
     "gated_by examples swap unsupported call calls lookups"
 ).split()
-_DERIVED = "status data variants evidence failure note call calls lookups".split()
+_DERIVED_FIELDS = "status data variants evidence failure note call calls lookups".split()
 
 
 class DeepVerification(NamedTuple):
@@ -164,13 +164,13 @@ class OfflineBackend(Backend):
             self.changed[lookup.id] = stored, now
 
 
-_PLANNED = ("call", "tool", "version", "deterministic")
+_PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
 def find_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
-    for name in _PLANNED:
+    for name in _PLANNED_FIELDS:
         if getattr(stored.lookup, name) != getattr(planned.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
     then, now = stored.arguments, planned.arguments
@@ -277,7 +277,7 @@ class _Verifier:
                 label = self._label(stored_trace.response_id, "material", material.name)
                 _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    _require_same(label, _DERIVED, material, new_material)
+                    _require_same(label, _DERIVED_FIELDS, material, new_material)
 
     def _compare_verdict(
         self,
@@ -312,7 +312,7 @@ class _Verifier:
         _require_workspace(label, stored, new_verdict)
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
-        _require_same(label, _COMPARED, stored, new_verdict)
+        _require_same(label, _COMPARED_FIELDS, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:

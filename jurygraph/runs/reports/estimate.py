@@ -31,7 +31,7 @@ ASSUMPTIONS = (
 )
 
 _USUAL_LOOKUPS = 2
-_USUAL_RESULT = 300  # tokens
+_USUAL_RESULT_TOKENS = 300  # tokens
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _estimate_loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, 
     usual_steps = min(_USUAL_LOOKUPS, steps)
     # each step reads again all questions and results before it
     found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
-    usual_found = usual_steps * _USUAL_RESULT
+    usual_found = usual_steps * _USUAL_RESULT_TOKENS
     expected = (
         1 + usual_steps,
         (1 + usual_steps) * (expected_input + usual_found),

@@ -204,7 +204,7 @@ def _versions(header: Header, role: str, field: str = "version") -> dict[str, st
     return {name: value for name, value in values.items() if value}
 
 
-_NOT_JUDGING = {
+_NON_JUDGING_SETTINGS = {
     *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
     *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
 }
@@ -215,8 +215,8 @@ _LIMITS = {"__all__": {"timeout", "isolate"}}
 
 def _judging_settings(config: Config) -> dict[str, Any]:
     limits: Any = {
-        "calls": _NOT_JUDGING,
-        "models": {"__all__": {"calls": _NOT_JUDGING}},
+        "calls": _NON_JUDGING_SETTINGS,
+        "models": {"__all__": {"calls": _NON_JUDGING_SETTINGS}},
         "evaluators": _LIMITS,
         "derivers": _LIMITS,
     }

@@ -203,10 +203,10 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
 
 def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
-    return _SHARED.validate_python(group.get("shown", []))
+    return _SHARED_LISTS.validate_python(group.get("shown", []))
 
 
-_SHARED = TypeAdapter(list[ResponseIds])
+_SHARED_LISTS = TypeAdapter(list[ResponseIds])
 
 
 def responses_shown(
@@ -283,7 +283,7 @@ def unpack_response(
 
 _VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
 _LISTS = ("examples", "calls", "steps")
-_PACKED = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
+_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
 """Fields of a verdict that are stored in another form."""
 
 
@@ -322,7 +322,7 @@ def _unusual_fields(fields: Body, defaults: Mapping[str, Any]) -> Body:
     return {
         name: fields[name]
         for name, default in defaults.items()
-        if name not in _PACKED and fields[name] != default
+        if name not in _PACKED_FIELDS and fields[name] != default
     }
 
 

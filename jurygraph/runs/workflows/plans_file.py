@@ -34,7 +34,7 @@ from jurygraph.sources.tasks import TaskLines
 
 MAX_PLANS_IN_MEMORY = 4096
 """Plans that are kept in memory, those that were used last."""
-_BEGINNING = '{"plans":'
+_FILE_BEGINNING = '{"plans":'
 
 
 class PlansHeader(FrozenModel):
@@ -90,7 +90,7 @@ def is_plans_file(path: str | Path) -> bool:
         first = next(file.lines(), None)
     finally:
         file.close()
-    return first is not None and first.text.startswith(_BEGINNING)
+    return first is not None and first.text.startswith(_FILE_BEGINNING)
 
 
 class PlansFile:

@@ -77,7 +77,7 @@ DECISION_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
-_FOLD = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_FOLD_SETTING = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 
 
 class RescoringResult(NamedTuple):
@@ -177,7 +177,7 @@ def refuse_other_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
     for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
-        if section not in DECISION_KEYS and not _FOLD.fullmatch(key):
+        if section not in DECISION_KEYS and not _FOLD_SETTING.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
                 problem = "changes the verdicts, which re-scoring keeps"

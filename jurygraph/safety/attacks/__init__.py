@@ -21,7 +21,7 @@ SUITE_BY_CHANNEL: Mapping[str, Suite] = dict.fromkeys(
 )
 """Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
 _CHANNEL_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
-_WORTHLESS = "I could not find out."
+_WORTHLESS_ANSWER = "I could not find out."
 
 
 class Attack(FrozenModel):
@@ -72,18 +72,18 @@ def attack_response(attack: Attack, task: Task) -> Response | None:
     if text is None:
         return None
     if attack.suite == "context":
-        return Response(id=attack.id, text=_WORTHLESS)
+        return Response(id=attack.id, text=_WORTHLESS_ANSWER)
     if attack.suite == "lookup":
         # with a number, since equal requests have one investigation for all of them
         number = int(digest_of(attack.id)[:8], 16)
-        return Response(id=attack.id, text=f"{_WORTHLESS} ({number})")
+        return Response(id=attack.id, text=f"{_WORTHLESS_ANSWER} ({number})")
     if attack.suite != "tool-result":
         return Response(id=attack.id, text=text)
     call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
     messages: Any = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": "1"},
-        {"role": "assistant", "content": _WORTHLESS},
+        {"role": "assistant", "content": _WORTHLESS_ANSWER},
     ]
     return Response(id=attack.id, messages=messages)
 
