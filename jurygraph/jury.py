@@ -243,7 +243,7 @@ class Jury(Displayed):
         (planned,) = await start_isolated(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
-        return self._take(planned)
+        return self._result_or_raise(planned)
 
     async def aprepare_many(
         self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
@@ -267,7 +267,7 @@ class Jury(Displayed):
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
-                    yield self._take(outcome)
+                    yield self._result_or_raise(outcome)
 
     async def _prepare_batch(
         self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
@@ -285,7 +285,7 @@ class Jury(Displayed):
         )
         return self.gateway is not None and (has_profiles or self.config.annotation is not None)
 
-    def _take(self, outcome: T | BaseException) -> T:
+    def _result_or_raise(self, outcome: T | BaseException) -> T:
         """Return a result, or raise the error that took its place."""
         if isinstance(outcome, BaseException):
             with redacted_errors(self.context.secrets):
@@ -327,7 +327,7 @@ class Jury(Displayed):
             await run_machine(active_groups)
             return await outcomes[0]
 
-        traces = self._take(await start_isolated(score, self.config.langsmith))
+        traces = self._result_or_raise(await start_isolated(score, self.config.langsmith))
         if listener is not None:
             for trace in traces:
                 listener(
@@ -386,7 +386,7 @@ class Jury(Displayed):
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
-                    traces = self._take(group.outcome)
+                    traces = self._result_or_raise(group.outcome)
                     done += 1
                     if progress is not None:
                         progress(done, total)
@@ -403,7 +403,7 @@ class Jury(Displayed):
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
                 yield [
-                    group._replace(outcome=result_or_error(partial(self._take, group.outcome)))
+                    group._replace(outcome=result_or_error(partial(self._result_or_raise, group.outcome)))
                     for group in finished
                 ]
 
@@ -457,10 +457,10 @@ class Jury(Displayed):
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._let_groups_in(groups, active_groups, sink, listener)
+            return await self._admit_groups(groups, active_groups, sink, listener)
         begun = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
-            outcomes = await self._let_groups_in(
+            outcomes = await self._admit_groups(
                 begun, active_groups, sink or recorder.calls, listener
             )
         except BaseException:
@@ -475,7 +475,7 @@ class Jury(Displayed):
             for item, outcome in zip(begun, outcomes, strict=True)
         ]
 
-    async def _let_groups_in(
+    async def _admit_groups(
         self,
         groups: "Sequence[Group | GroupOutcome]",
         active_groups: ActiveGroups,

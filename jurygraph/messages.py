@@ -71,7 +71,7 @@ def describe_validation_error(
         path = _path_of(first, value)
         inner = [e for e in errors if _path_of(e, value)[: len(path)] == path]
         first = max(inner, key=lambda e: len(_path_of(e, value)))
-    path, invalid = _locate(first, value)
+    path, invalid = _locate_error(first, value)
     alternatives = [e for e in errors if _path_of(e, value) == path]
     wrong_types = (*_EXPECTED_VALUES, "is_instance_of", "literal_error")
     fitting = [e for e in alternatives if e["type"] not in wrong_types]
@@ -262,7 +262,7 @@ _TEMPLATES = {
 """Problem and remedy by pydantic's kind of error, with places for the values of its context."""
 
 
-def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
+def _locate_error(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     location = error["loc"]
     path: list[str | int] = []
@@ -280,7 +280,7 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 
 
 def _path_of(error: ErrorDetails, value: Any) -> Path:
-    path, _ = _locate(error, value)
+    path, _ = _locate_error(error, value)
     return path
 
 
@@ -372,7 +372,9 @@ def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseMo
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
-def _describe_tag(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+def _describe_union_tag(
+    error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
+) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
         return Problem((*path, key), "is missing", f"say which `{key}` it is")
@@ -394,8 +396,8 @@ _PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel
     "missing": _describe_missing,
     "extra_forbidden": _describe_unknown,
     "literal_error": _describe_choice,
-    "union_tag_invalid": _describe_tag,
-    "union_tag_not_found": _describe_tag,
+    "union_tag_invalid": _describe_union_tag,
+    "union_tag_not_found": _describe_union_tag,
     "value_error": _describe_custom,
 }
 

@@ -598,10 +598,10 @@ class Analyzer:
         """Return the hack that recent alerts show together, each of which alone may be harmless."""
         fall = self._recent_alert(ACCURACY_SERIES, "down")
         if fall is not None and (evidence := self._describe_unshared_fall(fall.since)):
-            return self._hack(fall, evidence)
+            return self._explain_hacking(fall, evidence)
         length = self._recent_alert("length", "up")
         if length is not None and self._recent_alert("length_reward", "up") is not None:
-            return self._hack(length, ["length rises", "length_reward rises"])
+            return self._explain_hacking(length, ["length rises", "length_reward rises"])
         return None
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
@@ -616,7 +616,7 @@ class Analyzer:
 
         Other series count if they rose since the same step.
         """
-        moved = self._movements(since)
+        moved = self._measure_movements(since)
         accuracy = moved[ACCURACY_SERIES]
         if (
             not accuracy < -_CLEAR_MOVE_IN_SD
@@ -635,7 +635,7 @@ class Analyzer:
         ]
         return ["accuracy falls", *evidence, *more] if evidence else []
 
-    def _movements(self, since: int) -> dict[str, float]:
+    def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
         before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
         latest = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
@@ -649,7 +649,7 @@ class Analyzer:
                 moved[series.name] = float(now.mean() - earlier.mean()) / sd
         return moved | {"format": moved.get("component.format", 0.0)}
 
-    def _hack(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
+    def _explain_hacking(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
         begin = f"step {self.steps}: the reward looks hacked, since about step {anchor.since}"
         update = {"step": self.steps, "kind": "hack", "adverse": True, "evidence": tuple(evidence)}
         return anchor.model_copy(update={**update, "sentence": f"{begin}: {', '.join(evidence)}"})

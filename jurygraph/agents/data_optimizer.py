@@ -43,19 +43,19 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     pieces: list[str] = []
-    for run in _RUN.findall(_fold(text)):
+    for run in _RUN.findall(_fold_case(text)):
         if len(run) <= MAX_WORD_LENGTH:
             pieces.append(run)
         else:
-            pieces.extend(_cut(run, 5))
+            pieces.extend(_cut_into_pieces(run, 5))
     return pieces
 
 
-def _fold(text: str) -> str:
+def _fold_case(text: str) -> str:
     return remove_invisible(_BLANK.sub(" ", text)).casefold()
 
 
-def _cut(sequence: S, size: int) -> list[S]:
+def _cut_into_pieces(sequence: S, size: int) -> list[S]:
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
@@ -64,7 +64,7 @@ def has_content(word: str) -> bool:
 
 
 def is_silent(text: str) -> bool:
-    return not has_content(_fold(text))
+    return not has_content(_fold_case(text))
 
 
 def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
@@ -107,7 +107,7 @@ def freshness(text: str) -> float:
     total = repeated = 0
     sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text[:MAX_CHARACTERS]))
     # Cut, so that text without sentence ends is compared too.
-    for unit in chain.from_iterable(_cut(sentence, 40) for sentence in sentences):
+    for unit in chain.from_iterable(_cut_into_pieces(sentence, 40) for sentence in sentences):
         unit_grams = set(grams(unit, 3))
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
         total += len(unit)

@@ -244,7 +244,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     available = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for index, line in enumerate(body):
         only_from_line = {value for value in results[index] - available if times[value] == 1}
-        value = _first_used(only_from_line, body[index + 1 :])
+        value = _find_first_operand(only_from_line, body[index + 1 :])
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{float(value):.10g}, which it needs, is worked out in no step"
@@ -252,7 +252,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         available |= values_in(line.group())
 
 
-def _first_used(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
+def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
     for line in lines:
         used = values & _operands(line.group())
         if used:

@@ -372,7 +372,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     adapted = adapt(target, chosen_name, **settings)
     earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted)
-    is_only = earlier is not None and _origin(earlier) == _origin(adapted)
+    is_only = earlier is not None and _definition_of(earlier) == _definition_of(adapted)
     REGISTERED_EVALUATORS[chosen_name] = adapted if is_only else None
     return adapted
 
@@ -420,7 +420,7 @@ def criteria(
     }
 
 
-def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
+def _definition_of(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
     target = adapted.target
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))

@@ -341,7 +341,7 @@ def _read_faults(
         for fault in step_reply.faults:
             # Code has found the step's arithmetic wrong already, and shows where.
             if fault.aspect != "accuracy" or step.number not in errors:
-                faults.append((fault.aspect, _locate(step, fault, is_checked)))
+                faults.append((fault.aspect, _locate_fault(step, fault, is_checked)))
     return faults
 
 
@@ -354,7 +354,7 @@ def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     return describe_missing_quotes(problems, "that very step")
 
 
-def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+def _locate_fault(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
     """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
     if not is_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()

@@ -397,7 +397,7 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
             f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
-        hint = _hint(attribute, dir(module)) or "; name something that it defines"
+        hint = _name_hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
     return getattr(module, attribute)
 
@@ -419,9 +419,9 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
 
 def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
-    return f"unknown {role} {name!r}{_hint(name, names) or other_hint}"
+    return f"unknown {role} {name!r}{_name_hint(name, names) or other_hint}"
 
 
-def _hint(name: str, names: Iterable[str]) -> str:
+def _name_hint(name: str, names: Iterable[str]) -> str:
     suggestion = nearest_name(name, names)
     return f"; did you mean {suggestion!r}?" if suggestion else ""

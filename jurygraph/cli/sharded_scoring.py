@@ -162,7 +162,7 @@ class _Shards:
             try:
                 engine.start(self.commands)
                 with open_scoring_jury(self._options) as jury:
-                    codes = self._watch(engine)
+                    codes = self._watch_progress(engine)
             except KeyboardInterrupt:
                 engine.interrupt()
                 kept = f"finished tasks are kept in {self._folder}"
@@ -171,7 +171,7 @@ class _Shards:
         self._require_complete(codes)
         return jury
 
-    def _watch(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
+    def _watch_progress(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
         """Show what is recorded, until all shards have ended; return their exit codes."""
         reported = 0
         with ExitStack() as stack:

@@ -323,7 +323,7 @@ class _Rubric(Combiner):
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
-        value, present = _eq14(q, weights, has_value)
+        value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
     def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
@@ -344,8 +344,8 @@ class _Rubric(Combiner):
         counted = self._support(high, judged, p_high, params, positive)
         trusted = self._support(high, judged, p_high, params, np.zeros_like(positive))
         q_high = np.where(positive, np.maximum(propagated, counted), trusted)
-        least, _ = _eq14(np.where(positive, q_low, q_high), weights, has_value)
-        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
+        least, _ = _weighted_reward(np.where(positive, q_low, q_high), weights, has_value)
+        greatest, _ = _weighted_reward(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
@@ -514,7 +514,7 @@ def _met_decisions(matrices: Matrices) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
+def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))

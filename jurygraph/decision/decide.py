@@ -204,11 +204,11 @@ def _bounds_after_gate(
     if isinstance(gate, RepetitionControl):
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
-        return _hull(*(bound * factor for bound, factor in product(bounds, factors)))
+        return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
     shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
-    either = _hull(*bounds, *shut)
+    either = _outer_bounds(*bounds, *shut)
     surely_shut = span[1] < gate.below
     surely_open = span[0] >= gate.below
     least = np.where(surely_open, bounds[0], either[0])
@@ -216,7 +216,7 @@ def _bounds_after_gate(
     return np.where(surely_shut, shut[0], least), np.where(surely_shut, shut[1], most)
 
 
-def _hull(*arrays: Floats) -> Interval:
+def _outer_bounds(*arrays: Floats) -> Interval:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
@@ -564,12 +564,12 @@ def decide_groups(
         batches[key].append(index)
     outcomes: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
-        decided = _try_together([groups[index] for index in batch], combiners)
+        decided = _decide_together_if_equal([groups[index] for index in batch], combiners)
         outcomes.update(zip(batch, decided, strict=True))
     return [outcomes[index] for index in range(len(groups))]
 
 
-def _try_together(
+def _decide_together_if_equal(
     groups: Sequence[GroupVerdicts], combiners: Combiners
 ) -> Sequence[list[RewardRow] | Exception]:
     """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
@@ -578,7 +578,7 @@ def _try_together(
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         if len(groups) == 1:
             return [error]
-        return [_try_together([group], combiners)[0] for group in groups]
+        return [_decide_together_if_equal([group], combiners)[0] for group in groups]
 
 
 def _decide_together(
@@ -650,7 +650,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
             none_failed,
             dropped,
         )
-    lacking = [lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)]
+    lacking = [lacks_score(outcome).any(axis=1) for outcome in _verdict_outcomes(decision, counted)]
     missing: Bools = np.any(lacking, axis=0)
     partial = {}
     for name, component in _components(decision, counted, combiners, "partial").items():
@@ -685,7 +685,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
 
 def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
-    for outcome in _outcomes(decision, table):
+    for outcome in _verdict_outcomes(decision, table):
         is_judged = has_score(outcome)
         if is_judged.all():
             continue
@@ -696,7 +696,7 @@ def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     return True
 
 
-def _outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
+def _verdict_outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
     """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.outcome for columns in table.columns.values())
     for spec in decision.specs:

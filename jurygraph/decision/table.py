@@ -640,7 +640,7 @@ def _reduce_turns(
         share = count_true(before, axis=0) / divisor
         reduced = 1.0 - share if is_penalty else share
     elif reduction == "min":
-        reduced = _worst(value, applicable, is_penalty)
+        reduced = _worst_value(value, applicable, is_penalty)
     else:
         reduced = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
@@ -661,7 +661,7 @@ def deciding_turns(
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
     deciding = applicable
     if reduction == "min":
-        deciding = applicable & (value == _worst(value, applicable, is_penalty))
+        deciding = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
         fails = applicable & (met == is_penalty)
         has_failed = _has_failed(fails)
@@ -670,7 +670,7 @@ def deciding_turns(
     return np.asarray(deciding.any(axis=2))
 
 
-def _worst(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
+def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     """Return the worst value of the turns that apply: the lowest, of a penalty the highest."""
     if is_penalty:
         return np.asarray(np.where(applicable, value, 0.0).max(axis=0))

@@ -98,12 +98,12 @@ def to_recorded_verdicts(
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(_read_once(item, text, texts, redactor, verdicts_by_answer), key)
+        stamp(_read_verdict_once(item, text, texts, redactor, verdicts_by_answer), key)
         for item, key, text in zip(items, judgement.keys, texts, strict=False)
     ]
 
 
-def _read_once(
+def _read_verdict_once(
     item: Any,
     text: str,
     shown: tuple[str, ...],
@@ -315,7 +315,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
             and evidence.start is not None
             and evidence.end is not None
         ):
-            update = {"verified": _has_at(text, evidence)}
+            update = {"verified": _has_quotation(text, evidence)}
         elif evidence.source == "response":
             searched += 1
             is_searched = (
@@ -336,7 +336,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     )
 
 
-def _has_at(text: str, evidence: Evidence) -> bool:
+def _has_quotation(text: str, evidence: Evidence) -> bool:
     """Return whether the text has the quotation at its offsets; in a conversation, within one turn."""
     start, end = evidence.start, evidence.end
     assert start is not None

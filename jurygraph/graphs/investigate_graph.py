@@ -103,7 +103,11 @@ class ToolInvestigator(Toolbox):
         if request.form == "native":
             request = with_instructions(request)
         described = [
-            {"name": spec.name, "description": spec.description, "schema": _in_json(spec)}
+            {
+                "name": spec.name,
+                "description": spec.description,
+                "schema": _parameters_in_json(spec),
+            }
             for spec in specs
         ]
         guidance = load_prompt("investigate").render(
@@ -127,7 +131,7 @@ class ToolInvestigator(Toolbox):
         return request.model_copy(update=fields)
 
 
-def _in_json(spec: ToolSpec) -> str:
+def _parameters_in_json(spec: ToolSpec) -> str:
     return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -208,7 +212,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     return calls[:MAX_CALLS_AT_ONCE]
 
 
-def _after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+def _next_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered = state["answered"]
     assert answered is not None
@@ -336,13 +340,15 @@ def _reply_messages(
     return (calling, *answers)
 
 
-def _after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
+def _next_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
     investigation = state["request"].investigation
     assert investigation is not None
     return "ask" if investigation.steps_left and investigation.tokens_left else "conclude"
 
 
-async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+async def _request_verdict(
+    state: InvestigateState, runtime: Runtime[_Investigating]
+) -> dict[str, Any]:
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
@@ -358,11 +364,13 @@ def build() -> CompiledStateGraph[
     graph = StateGraph(InvestigateState, context_schema=_Investigating)
     graph.add_node("ask", _ask)
     graph.add_node("look_up", _look_up)
-    graph.add_node("conclude", _conclude)
+    graph.add_node("conclude", _request_verdict)
     graph.add_edge(START, "ask")
     graph.add_conditional_edges(
-        "ask", _after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
+        "ask", _next_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
     )
-    graph.add_conditional_edges("look_up", _after_lookups, {"ask": "ask", "conclude": "conclude"})
+    graph.add_conditional_edges(
+        "look_up", _next_after_lookups, {"ask": "ask", "conclude": "conclude"}
+    )
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

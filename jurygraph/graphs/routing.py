@@ -450,7 +450,7 @@ class _WorkCollector:
             numbers.append(float(value))
         if not numbers:
             return _verdict_without_screening(when, applicable)
-        reduced = _reduce(numbers, when)
+        reduced = _reduce_scores(numbers, when)
         if _CONDITION_OPERATORS[when.op](reduced, when.threshold):
             return None
         reason = f"{when.question} is {reduced:g}, and {when.op} {when.threshold:g} is asked for"
@@ -572,7 +572,7 @@ def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> 
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)
 
 
-def _reduce(values: Sequence[float], when: Condition) -> float:
+def _reduce_scores(values: Sequence[float], when: Condition) -> float:
     ordered = sorted(values)
     if when.reduce == "mean":
         return float(aggregation.total(ordered)) / len(ordered)

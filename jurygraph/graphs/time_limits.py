@@ -184,7 +184,7 @@ class CallLimits:
     async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
         """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
         with self.threads.record_calls() as thread_calls:
-            task = asyncio.ensure_future(_timed(result))
+            task = asyncio.ensure_future(_measure_seconds(result))
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
                 value, seconds = await task
@@ -198,9 +198,9 @@ class CallLimits:
                 try:
                     await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
                 finally:  # also where this is cancelled again meanwhile
-                    self._leave_alone(task, thread_calls)
+                    self._abandon_task(task, thread_calls)
 
-    def _leave_alone(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
+    def _abandon_task(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
         """Give up the threads of a cancelled task, and the task itself if it goes on."""
         self.threads.give_up(self.owner, thread_calls)
         # it caught the cancellation: asyncio would wait for it when the loop is closed
@@ -209,7 +209,7 @@ class CallLimits:
             ABANDONED_TASKS.append(task)
 
 
-async def _timed(result: Awaitable[T]) -> tuple[T, float]:
+async def _measure_seconds(result: Awaitable[T]) -> tuple[T, float]:
     """Return the awaited result, and the seconds since its first step."""
     began = monotonic()
     return await result, monotonic() - began

@@ -57,7 +57,7 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
         return math.erfc(observed / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED:
-        is_as_large = np.abs(_all_sums(scaled)) >= least
+        is_as_large = np.abs(_sums_of_all_flips(scaled)) >= least
         return float(is_as_large.mean())
     return _sampled_tail(scaled, least, seed)
 
@@ -84,7 +84,7 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
     return min(1.0, 2.0 * math.fsum(chances[: most_flipped + 1]))
 
 
-def _all_sums(values: Floats) -> Floats:
+def _sums_of_all_flips(values: Floats) -> Floats:
     """Return the sums [2^n] of values [n] under all flips."""
     sums = np.zeros(1)
     for value in values:

@@ -80,7 +80,7 @@ class RewardClient:
             headers["Authorization"] = f"Bearer {self._token}"
         end = monotonic() + self._patience
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
-        async with httpx.AsyncClient(verify=_tls(), timeout=self._patience) as client:
+        async with httpx.AsyncClient(verify=_tls_context(), timeout=self._patience) as client:
             while True:
                 problem, pause = "", _PAUSE_SECONDS
                 try:
@@ -106,7 +106,7 @@ class RewardClient:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()  # made once, because it takes as long as many requests
 
 

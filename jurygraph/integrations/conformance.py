@@ -105,7 +105,7 @@ class TrainerSetting:
     checked: str = "read"
 
 
-def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
+def _trl_setting(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
     return TrainerSetting(
         trainer="TRL",
         version="1.16",
@@ -119,7 +119,7 @@ def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSettin
 _PARTLY_RUN_TRAINERS = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
 
-def _unmasked(
+def _unmasked_setting(
     trainer: str,
     version: str,
     setting: str,
@@ -139,11 +139,11 @@ def _unmasked(
 
 
 SETTINGS: tuple[TrainerSetting, ...] = (
-    _trl("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
-    _trl("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
-    _trl("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
-    _trl("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
-    _trl("RLOO", trl_rloo),
+    _trl_setting("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
+    _trl_setting("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
+    _trl_setting("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
+    _trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
+    _trl_setting("RLOO", trl_rloo),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
@@ -151,12 +151,12 @@ SETTINGS: tuple[TrainerSetting, ...] = (
         compute=lambda groups: trl_grpo(groups, "group", has_mask=False),
         automatic="neutral",
     ),
-    _unmasked("verl", "0.9.1", "GRPO", "std", 1e-6),
-    _unmasked("verl", "0.9.1", "Dr. GRPO", "none"),
-    _unmasked("verl", "0.9.1", "RLOO", "leave-one-out"),
-    _unmasked("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
-    _unmasked("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
-    _unmasked("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
+    _unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
+    _unmasked_setting("verl", "0.9.1", "Dr. GRPO", "none"),
+    _unmasked_setting("verl", "0.9.1", "RLOO", "leave-one-out"),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
 JUDGED_REWARDS: tuple[tuple[float | None, ...], ...] = (

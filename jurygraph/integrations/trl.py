@@ -179,7 +179,7 @@ class JuryScorer:
         call, is_first = self._join(0, prompts, completions)
         if not is_first:
             return await asyncio.wrap_future(call.result)
-        with self._answering(call):
+        with self._pass_errors_on(call):
             batch = self._read_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
             call.result.set_result(self._finish(batch, traces, columns))
@@ -195,7 +195,7 @@ class JuryScorer:
         """Return the rewards of a call for the function of this number, and wait for them."""
         call, is_first = self._join(function, prompts, completions)
         if is_first:
-            with self._answering(call):
+            with self._pass_errors_on(call):
                 batch = self._read_batch(prompts, completions, columns)
                 traces = self.jury.score_blocking(batch.groups)
                 call.result.set_result(self._finish(batch, traces, columns))
@@ -219,7 +219,7 @@ class JuryScorer:
             return call, is_first
 
     @contextmanager
-    def _answering(self, call: _SharedCall) -> Iterator[None]:
+    def _pass_errors_on(self, call: _SharedCall) -> Iterator[None]:
         """Give an error of the block to those who wait for its result, too; the same call made again is a new one."""
         try:
             yield

@@ -57,7 +57,7 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
     if not sample.messages:
         return Note(NO_MESSAGES, name)
     attachments = sample.attachments or {}
-    plain = [_plain(message, attachments) for message in sample.messages]
+    plain = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(plain, "messages")
     start = _start_of_answer(sample, messages)
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
@@ -112,7 +112,7 @@ def _start_of_answer(sample: Sample, messages: Conversation) -> int:
     return len(messages)
 
 
-def _plain(item: Any, attachments: Mapping[str, str]) -> Any:
+def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     """Return a message in OpenAI's form. Long texts are stored apart from the messages, and results may be errors."""
     if not isinstance(item, Mapping):
         return item

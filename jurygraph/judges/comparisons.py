@@ -186,7 +186,7 @@ class ComparisonJudge(Evaluator):
                 verdict = scored.model_copy(update=fields)
                 if missing:
                     verdict = mark_unsupported(
-                        verdict, f"prefers a response, {missing}", rule, _tie(verdict)
+                        verdict, f"prefers a response, {missing}", rule, _tie_fields(verdict)
                     )
                 verdicts.append(verdict)
             return verdicts
@@ -208,7 +208,7 @@ class ComparisonJudge(Evaluator):
         return quoted.evidence[index]
 
 
-def _tie(verdict: Verdict) -> Mapping[str, Any]:
+def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False

@@ -147,7 +147,7 @@ class Binary(Form):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
-            return _answered(name, answer, None)
+            return _build_part_verdict(name, answer, None)
         score = _p_met_by_tokens(answer, name, reply)
         native = "P(met) from log probabilities"
         if score is None and not answer.met and answer.probability == MET_THRESHOLD:
@@ -157,7 +157,7 @@ class Binary(Form):
             score = answer.probability
             native = "P(met) as stated"
         measurement = Measurement(score, answer.met, native)
-        return _answered(name, answer, measurement, "met" if answer.met else "")
+        return _build_part_verdict(name, answer, measurement, "met" if answer.met else "")
 
     def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
@@ -207,14 +207,14 @@ class Scale(Form):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
-            return _answered(name, answer, None)
+            return _build_part_verdict(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _answered(name, answer, measurement, statement)
+        return _build_part_verdict(name, answer, measurement, statement)
 
 
-def _answered(
+def _build_part_verdict(
     name: str, answer: Any, measurement: Measurement | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""

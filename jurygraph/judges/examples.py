@@ -111,7 +111,7 @@ class _Selection:
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
         text = rated_text(rating, self._texts)
-        kind = self._omission(rating, cell[2], text, is_contradictory)
+        kind = self._omission_reason(rating, cell[2], text, is_contradictory)
         if kind is not None:
             return kind
         example = self._build_example(rating, cell[2], text or "")
@@ -125,7 +125,7 @@ class _Selection:
         )
         return "duplicate"
 
-    def _omission(
+    def _omission_reason(
         self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool
     ) -> str | None:
         if dimension not in self._scales:

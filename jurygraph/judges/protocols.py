@@ -215,7 +215,7 @@ class DirectProtocol(ScoringProtocol):
         for aspect in ASPECTS:
             answer: AspectReply = getattr(reply, aspect)
             quotes += answer.quotes
-            reasons.append(f"{aspect} {_describe_held(answer)}")
+            reasons.append(f"{aspect} {_describe_constraint(answer)}")
             if answer.held:
                 claims.append(Claim(f"{aspect} held", answer.quotes))
         reason = "; ".join(reasons)
@@ -442,7 +442,7 @@ def _utility_finding(name: str, reply: Any) -> Finding:
         for number, constraint in enumerate(constraints, start=1):
             quotes += constraint.quotes
             label = f"{kind} {number}"
-            reasons.append(f"{label} ({constraint.constraint}) {_describe_held(constraint)}")
+            reasons.append(f"{label} ({constraint.constraint}) {_describe_constraint(constraint)}")
             if constraint.held:
                 claims.append(Claim(f"{label} held", constraint.quotes))
     quotes += person.credibility.quotes
@@ -450,7 +450,7 @@ def _utility_finding(name: str, reply: Any) -> Finding:
     return rating(name, person.utility, "; ".join(reasons), quotes, claims, "utility")
 
 
-def _describe_held(reply: AspectReply | ConstraintReply) -> str:
+def _describe_constraint(reply: AspectReply | ConstraintReply) -> str:
     return f"{'held' if reply.held else 'not held'}: {reply.reason}"
 
 

@@ -228,16 +228,16 @@ class Gateway:
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way in this loop: they are paid for, and their replies are kept."""
-        while pending := self._pending_here():
+        while pending := self._pending_in_loop():
             await asyncio.gather(*pending, return_exceptions=True)
 
-    def _pending_here(self) -> list["asyncio.Task[AnsweredCall]"]:
+    def _pending_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
         running = asyncio.get_running_loop()
         return [task for (loop, *_), task in self._pending.items() if loop is running]
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
-        pending = self._pending_here()
+        pending = self._pending_in_loop()
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)

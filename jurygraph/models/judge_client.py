@@ -378,8 +378,8 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
     for a number, since Python accepts True for 1.
     """
-    values = dict(_walk(data))
-    for path, parsed_value in _walk(dumped):
+    values = dict(_walk_values(data))
+    for path, parsed_value in _walk_values(dumped):
         if path not in values:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
@@ -389,7 +389,7 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     return None
 
 
-def _walk(
+def _walk_values(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
@@ -401,7 +401,7 @@ def _walk(
     elif isinstance(value, list):
         parts = enumerate(value)
     for step, part in parts:
-        yield from _walk(part, (*path, step))
+        yield from _walk_values(part, (*path, step))
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -439,12 +439,12 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     indices = value_token_indices(text, texts)
     tokens: list[Token] = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
-        others = _others(entries[index]) if index in indices else ()
+        others = _read_alternatives(entries[index]) if index in indices else ()
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
     return tuple(tokens)
 
 
-def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def _read_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     top = entry.get("top_logprobs")
     if not isinstance(top, list):
         return ()
@@ -506,7 +506,7 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
     offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
-        values = _walk(json.loads(double_wrong_backslashes(text)))
+        values = _walk_values(json.loads(double_wrong_backslashes(text)))
         booleans = [location for location, value in values if isinstance(value, bool)]
         offset_by_path = dict(zip(booleans, offsets, strict=True))
         return offset_by_path.get(tuple(path))

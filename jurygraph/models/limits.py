@@ -123,7 +123,7 @@ class Limiter:
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = WeakKeyDictionary()
         self._choice = threading.Lock()
-        self._enter(None)
+        self._enter_loop(None)
 
     def _in_running_loop(self) -> "Limiter":
         """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
@@ -133,7 +133,7 @@ class Limiter:
         loop = asyncio.get_running_loop()
         with self._choice:
             if self._loop is None or not self._loop.is_running():
-                self._enter(loop)
+                self._enter_loop(loop)
             if self._loop is loop:
                 return self
             if loop not in self._twins:
@@ -154,7 +154,7 @@ class Limiter:
         self._requests.divide(number)
         self._tokens.divide(number)
 
-    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _enter_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()

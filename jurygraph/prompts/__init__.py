@@ -148,12 +148,12 @@ def _jinja_environment() -> Any:
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["fenced"] = pass_context(_fenced)
-    environment.filters["few_shot"] = pass_context(_few_shot)
+    environment.filters["fenced"] = pass_context(_fence_text)
+    environment.filters["few_shot"] = pass_context(_render_shots)
     return environment
 
 
-def _fenced(context: Any, text: str, name: str) -> str:
+def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
     fence: Fence = context[_FENCE]
     enclosed = fence.enclose(text, name)
@@ -163,7 +163,7 @@ def _fenced(context: Any, text: str, name: str) -> str:
     return str(_jinja_environment().from_string(template).render(messages=enclosed))
 
 
-def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
+def _render_shots(context: Any, shots: Sequence[Shot]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE]
     rendered = []

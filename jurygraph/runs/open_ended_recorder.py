@@ -79,7 +79,7 @@ class OpenEndedRecorder:
         self._last_steps: dict[tuple[str, str | None], int] = {}
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
-            self._note_step(name)
+            self._record_step(name)
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._tasks = set(self._run.ledger.keys("task"))
@@ -92,7 +92,7 @@ class OpenEndedRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.calls
 
-    def _note_step(self, name: GroupName) -> None:
+    def _record_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps.get(key, 0))
 
@@ -117,7 +117,7 @@ class OpenEndedRecorder:
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._in_work |= _names(begun)
             name = GroupName.of(begun)
-            self._note_step(name)
+            self._record_step(name)
         with close_on_error(partial(self.end, begun)):
             if name not in self._stored:
                 self._refuse_stored_ids(group)

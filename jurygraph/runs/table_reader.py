@@ -103,7 +103,7 @@ def read_table(
         raise InputError(f"name: expected {expected}, got {describe_value(name)}")
     columns, build_rows = _rewards(run, options) if name == "rewards" else _verdicts(run)
     texts = ("prompt", "text") if options.texts else ()
-    table = ExportTable(_typed(*IDENTITY_COLUMNS) | columns | _typed(*texts))
+    table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), require_temporary_space():
         for trace, response, task in run.responses_with_tasks():
             shared = _describe(trace, response, task, options.texts)
@@ -126,11 +126,11 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
         "term": components,
         "question": questions,
     }
-    columns = _typed("reward", "status", "coverage", "low", "high")
+    columns = _column_types("reward", "status", "coverage", "low", "high")
     if advantages is not None:
         columns["advantage"] = "double"
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
-    columns |= _typed(*(f"reason.{key}" for key in reasons), *_COUNTS)
+    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNTS)
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)
@@ -150,14 +150,14 @@ def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     unused = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
         unused.add("turn")
-    columns = _typed(*(field for field in _VERDICT_COLUMNS if field not in unused))
+    columns = _column_types(*(field for field in _VERDICT_COLUMNS if field not in unused))
     return columns, lambda trace: (
         _verdict_row(verdict, columns)
         for verdict in verdicts_about_response(trace, superseded=True)
     )
 
 
-def _typed(*names: str) -> _Columns:
+def _column_types(*names: str) -> _Columns:
     return {name: _KINDS.get(name, "string") for name in names}
 
 

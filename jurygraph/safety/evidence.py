@@ -76,7 +76,7 @@ def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> 
             return True
     if _is_joiner(text, index, original_at):
         return True
-    return _is_joiner(text, index - 1, original_at) and not _has_elision(text, index)
+    return _is_joiner(text, index - 1, original_at) and not _begins_after_elision(text, index)
 
 
 def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool:
@@ -96,7 +96,7 @@ def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool
     return mark != "-" or original_at(index) in _HYPHENS
 
 
-def _has_elision(text: str, index: int) -> bool:
+def _begins_after_elision(text: str, index: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
     beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))

@@ -125,9 +125,11 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load("openings")
-    before = rf"{_LETTER_SEPARATOR}*(?:{_any_of(lists['before'])}{_LETTER_SEPARATOR}+)*"
-    opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
-    filler = _any_of(chain.from_iterable(lists["fillers"].values()))
+    before = rf"{_LETTER_SEPARATOR}*(?:{_one_of_patterns(lists['before'])}{_LETTER_SEPARATOR}+)*"
+    opener = (
+        f"(?:{_OPENING_TAGS}|{_one_of_patterns(chain.from_iterable(lists['openers'].values()))})"
+    )
+    filler = _one_of_patterns(chain.from_iterable(lists["fillers"].values()))
     openers = rf"{before}(?:{opener}{_LETTER_SEPARATOR}*)+"
     either = f"(?:{opener}|{filler})"
     fillers = rf"{before}{either}(?:{_LETTER_SEPARATOR}+{either})*{_LETTER_SEPARATOR}*"
@@ -135,7 +137,7 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
 
-def _any_of(patterns: Iterable[str]) -> str:
+def _one_of_patterns(patterns: Iterable[str]) -> str:
     plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
     return f"(?:{plain})"
 

@@ -566,7 +566,7 @@ class ModelUse(CodeModel, NamedModel):
     calls: CallsConfig = CallsConfig()
 
     @field_serializer("calls", mode="wrap")
-    def _write_given(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
+    def _write_own_settings(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
         """Leave out what the config's `calls` decide, so that a stored config is read as the same one."""
         return {
             name: value for name, value in write(calls).items() if name in calls.model_fields_set

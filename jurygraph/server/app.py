@@ -58,7 +58,9 @@ class RewardServer:
         self._open_requests = 0
         self._is_draining = False
         settings = service.settings
-        self.app = web.Application(middlewares=[self._guard], client_max_size=settings.largest_body)
+        self.app = web.Application(
+            middlewares=[self._serve_safely], client_max_size=settings.largest_body
+        )
         self._paths: set[str] = set()
         for protocol in PROTOCOLS:
             self._paths.add(protocol.path)
@@ -86,7 +88,7 @@ class RewardServer:
         await self._service.close()
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
+    async def _serve_safely(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
         started = perf_counter()
         try:
             require_origin(request, self._hosts, self._token, "jurygraph serve")
@@ -95,9 +97,9 @@ class RewardServer:
             response = await handler(request)
         except web.HTTPException as refused:
             problem = self._explain(request, refused)
-            response = _respond(HttpAnswer(refused.status, _error(problem)))
+            response = _build_response(HttpAnswer(refused.status, _error(problem)))
         except Refusal as refused:
-            response = _respond(_refuse(refused))
+            response = _build_response(_refuse(refused))
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
         response.headers["X-Content-Type-Options"] = "nosniff"
@@ -143,7 +145,7 @@ class RewardServer:
             is_member = names_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
             opened = self._requests.open(protocol.path, key, body, start, is_member)
-            return _respond(await self._wait_for(opened))
+            return _build_response(await self._wait_for(opened))
         finally:
             self._open_requests -= 1
 
@@ -244,7 +246,7 @@ def _error(message: str) -> bytes:
     return json.dumps({"error": message}).encode()
 
 
-def _respond(reply: HttpAnswer) -> web.Response:
+def _build_response(reply: HttpAnswer) -> web.Response:
     response = web.Response(status=reply.status, body=reply.body, content_type="application/json")
     if reply.retry_after is not None:
         response.headers["Retry-After"] = str(reply.retry_after)

@@ -257,7 +257,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     for identity, row in key_rows.items():
         vote = votes.get(identity)
         ordered.append(vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False))
-    return _screen(ordered)
+    return _screen_votes(ordered)
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
@@ -267,7 +267,7 @@ def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: A
     )
 
 
-def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
+def _screen_votes(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
     """Yield the votes with `is_due`. Raises `InputError` for a score where it is not true."""
     scores: dict[tuple[str | None, ...], Any] = {}
     for vote in votes:

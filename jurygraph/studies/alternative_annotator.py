@@ -103,7 +103,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
         rates[name] = float(judge_wins[rows].mean()), float(person_wins[rows].mean())
         behind = mean_over((person_wins - judge_wins)[rows], tasks[rows])
-        p_values[name] = _p_of_behind(behind, epsilon)
+        p_values[name] = _p_value_behind(behind, epsilon)
         compared |= rows
     items = len(np.unique(people.items[compared]))
     if len(p_values) < LEAST_PERSONS:
@@ -146,7 +146,7 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
     return judge_gap, person_gap, is_shared
 
 
-def _p_of_behind(behind: Estimate | None, epsilon: float) -> float:
+def _p_value_behind(behind: Estimate | None, epsilon: float) -> float:
     """Return the p-value of "the judge is behind the person by ε or more"."""
     from scipy import special
 

@@ -202,12 +202,12 @@ def report(
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled.targets) ** 2
-        error = _over_tasks(errors[name], labelled.tasks)
+        error = _mean_over_tasks(errors[name], labelled.tasks)
         ece = None
         if gives_shares:
             ece = reliability(scores, labelled.targets, labelled.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
-    gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
+    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     figures: dict[str, Any] = {
         "question": labelled.question,
         "method": method,
@@ -235,7 +235,7 @@ def report(
     return fitted, Report(figures, sections, [] if has_gain else [problem])
 
 
-def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
+def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
     interval = mean_over(values, tasks)
     assert interval is not None, "there are tasks"
     return IntervalCell(interval.value, interval.low, interval.high)

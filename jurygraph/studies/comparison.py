@@ -313,7 +313,7 @@ def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | 
     return figures, estimate
 
 
-def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
+def _adjust_for_tests(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
@@ -365,7 +365,7 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
         differences.append((row, estimate))
-    return _adjusted(differences)
+    return _adjust_for_tests(differences)
 
 
 def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
@@ -424,7 +424,7 @@ def _compare_verdicts(
         differences.append((figures, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     rows = []
-    for name, row in zip(names, _adjusted(differences), strict=True):
+    for name, row in zip(names, _adjust_for_tests(differences), strict=True):
         rows.append({"question": name, **row})
     return rows, flips[:most_flips]
 
@@ -645,11 +645,15 @@ def _sentence(figures: Figures) -> str:
     delta = figures["mean_delta"]
     if delta is None:
         return f"no response has a reward in both A and B{''.join(alone)}"
-    text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
+    text = (
+        f"B is {_describe_delta(delta)}"
+        if figures["changed_tasks"]
+        else "A and B have the same mean"
+    )
     low = figures["mean_delta_low"]
     high = figures["mean_delta_high"]
     if low is not None:
-        ends = [_signed(low), _signed(high)]
+        ends = [_describe_delta(low), _describe_delta(high)]
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
@@ -657,7 +661,7 @@ def _sentence(figures: Figures) -> str:
     return f"{text}; {changed}{''.join(alone)}"
 
 
-def _signed(delta: float) -> str:
+def _describe_delta(delta: float) -> str:
     return f"{format_number(abs(delta))} {'lower' if delta < 0.0 else 'higher'}"
 
 

@@ -677,7 +677,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
         preset += "" if value is None else f", {name} {value:g}"
     yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood}"
     rows = []
-    for name, agent in _ranked(figures):
+    for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
     header = ("agent", f"score (95 %, {figures['intervals']})", "items")
     yield ReportTable(header, rows, digits=_DIGITS)
@@ -697,7 +697,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield _agreement_table(figures)
 
 
-def _ranked(figures: Figures) -> list[tuple[str, AgentScore]]:
+def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
     return sorted(figures["agents"].items(), key=lambda item: (-item[1].score, item[0]))
 
 
@@ -797,7 +797,7 @@ def _agreement_table(figures: Figures) -> ReportTable:
 
 def _plots(figures: Figures) -> Iterator[Plot]:
     """Return the agents with their intervals."""
-    ranked = _ranked(figures)
+    ranked = _rank_by_score(figures)
     best = ranked[:_MAX_AGENTS]
     if best:
         scores = {name: _score_cell(agent) for name, agent in best}

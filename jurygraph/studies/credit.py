@@ -396,7 +396,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     figures: Figures = {
         "kappa": sheets.kappa,
         "threshold": THRESHOLD,
-        "census": _census(sheets, cases),
+        "census": _count_edges(sheets, cases),
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
@@ -410,7 +410,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     )
 
 
-def _census(sheets: Sheets, cases: Cases) -> Figures:
+def _count_edges(sheets: Sheets, cases: Cases) -> Figures:
     graphs = 0
     exact = 0
     examples = 0
@@ -690,10 +690,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
     intervals = {f"{name} (95 %)": name for name in _FIGURES}
     means = {"mean reward": "reward", "change from flat": "change"}
-    yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
+    yield ReportTable.of({"rule": "name", **intervals, **means}, _add_names(methods))
     columns = {"gear less": "name", **intervals}
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
-    yield ReportTable.of(columns, _named(figures["differences"]))
+    yield ReportTable.of(columns, _add_names(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         by_rule = []
         for method in methods.values():
@@ -714,10 +714,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "rewards, MAE": "reward_error",
         "correlation": "correlation",
     }
-    yield ReportTable.of(columns, _named({f"κ = {figures['kappa']:g}": figures["inference"]}))
+    yield ReportTable.of(columns, _add_names({f"κ = {figures['kappa']:g}": figures["inference"]}))
     variants = _named_variants(figures["ablations"])
     columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
-    yield ReportTable.of(columns, _named(variants))
+    yield ReportTable.of(columns, _add_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
     losers = []
@@ -744,7 +744,7 @@ def _named_variants(ablations: Figures) -> dict[str, Figures]:
     return variants
 
 
-def _named(figures: Mapping[str, Figures]) -> list[Figures]:
+def _add_names(figures: Mapping[str, Figures]) -> list[Figures]:
     return [{"name": name, **row} for name, row in figures.items()]
 
 

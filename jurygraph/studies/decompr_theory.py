@@ -124,7 +124,7 @@ def snr_of_stakeholders(n: int, drift_variance: float) -> float:
 def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     """Return the SNR of rewards whose noise is zero-sum drift of n weights alone, as a study measures it."""
     rng = np.random.default_rng([seed, n, round(1e6 * drift_variance)])
-    drift = _drift(rng, n, math.sqrt(drift_variance))
+    drift = _draw_drift(rng, n, math.sqrt(drift_variance))
     noise = np.sum(drift * dispersed_utilities(n), axis=1)
     # without the factor, the inverse of an estimated variance would be too large on average
     freedom = VARIANT_COUNT - 1
@@ -136,13 +136,13 @@ def _draw_judgements(
 ) -> tuple[Floats, Floats, Floats]:
     """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
     n = len(mean_weights)
-    weights = mean_weights + _drift(rng, n, DRIFT_SD)
+    weights = mean_weights + _draw_drift(rng, n, DRIFT_SD)
     utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANT_COUNT, n))
     scores = np.sum(weights * utilities, axis=1) + SHARED_SD * rng.normal(size=VARIANT_COUNT)
     return weights, utilities, scores
 
 
-def _drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
+def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
     drawn = rng.normal(size=(VARIANT_COUNT, n))
     centered = drawn - drawn.mean(axis=1, keepdims=True)

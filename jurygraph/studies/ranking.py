@@ -328,7 +328,7 @@ def find_nearest_reversals(
                 for index in still_open:
                     if _is_reversed(after, *pairs[index]):
                         value = _bisect(rank, start, end, *pairs[index])
-                        reversals[index].append(_nearest(setting, value))
+                        reversals[index].append(_find_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
@@ -349,7 +349,7 @@ def _steps(setting: TriedSetting, inner: float, outer: float) -> Iterator[tuple[
             yield start, end
 
 
-def _nearest(setting: TriedSetting, value: float) -> NearestReversal:
+def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestReversal:
     today = float(setting.value)
     return NearestReversal(
         key=setting.key,

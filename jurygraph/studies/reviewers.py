@@ -118,21 +118,23 @@ def predict(
     if "own-history" in judges:
         means_by_seed = []
         if counts:
-            means_by_seed = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)]
+            means_by_seed = [
+                _mean_of_own_scores(part, counts, _draws(seed)) for seed in range(seeds)
+            ]
         for index, count in enumerate(counts):
             drawn = [means[index] for means in means_by_seed]
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_of_others(part.score, _pool(part), _keyed(part))
+        history = _mean_of_others(part.score, _pool(part), _number_groups(part))
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
+        similar = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
         for count, means in zip(counts, similar, strict=True):
             yield Predictions("neighbours", count, means[None])
     by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, by_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part))
+        offset = _mean_of_others(part.score - by_peers, _pool(part), _number_groups(part))
         yield Predictions("rater-offset", None, (by_peers + offset)[None])
 
 
@@ -141,7 +143,7 @@ def _pool(part: ScoredPart) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _keyed(part: ScoredPart) -> Ints:
+def _number_groups(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
     columns = np.stack([_pool(part), part.group])
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
@@ -161,7 +163,7 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
     return np.asarray(np.divide(sums, number, out=unknown, where=number > 0.0))
 
 
-def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
+def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
     for history in members_by_cluster(_pool(part)):
@@ -534,7 +536,7 @@ def report(
     for part, columns in judged:
         best = _most_shots(columns)
         everything = np.ones(len(part.score), dtype=bool)
-        compared = _answering(best)
+        compared = _predicting_judges(best)
         tests = _test_against_people(part, compared)
         for row in _measure(part, everything, None, best, level):
             judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
@@ -575,14 +577,14 @@ def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
     return list({prediction.judge: prediction for prediction in columns}.values())
 
 
-def _answering(columns: Sequence[Predictions]) -> list[Predictions]:
+def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
     """Return the judges that predict any rating, which are compared; all of them where none does."""
     return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
 
 
-def _common(columns: Sequence[Predictions]) -> Bools:
+def _commonly_predicted(columns: Sequence[Predictions]) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
-    answered = [prediction.answered for prediction in _answering(columns)]
+    answered = [prediction.answered for prediction in _predicting_judges(columns)]
     return np.asarray(np.logical_and.reduce(answered))
 
 
@@ -593,7 +595,7 @@ def _measure(
     columns: Sequence[Predictions],
     level: AlphaLevel,
 ) -> Iterator[Figures]:
-    compared = _common(columns) & rows
+    compared = _commonly_predicted(columns) & rows
     for prediction in columns:
         common = compared & prediction.answered
         errors = (prediction.values - part.score)[:, common]
@@ -637,7 +639,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
@@ -666,7 +668,7 @@ def _test_against_people(
     Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
     and are left out.
     """
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     tests = {}
     for prediction in columns:
         if prediction.judge in PEER_BASELINES:
@@ -732,7 +734,7 @@ def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> l
 
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     errors: dict[str, Floats] = {}
     for prediction in columns:
         errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
@@ -841,7 +843,7 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
         question = question_codes(name, part.score, remedy)
         if question is not None:
             yield question
-        if not _common(columns).any():
+        if not _commonly_predicted(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
             yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"

@@ -305,7 +305,7 @@ def measure_stability(
         by_family = _units_by_family(units)
         sections.append(_table(title, "families", common, by_family, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        by_weighting = _reweighted(units, own_weights)
+        by_weighting = _reweight_units(units, own_weights)
         sections.append(_table(title, "weightings", common, by_weighting, sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
@@ -366,7 +366,7 @@ def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     }
 
 
-def _by_cluster(
+def _measure_clusters(
     units: Iterable[SeedUnit], size: int, measure: SeedMeasure
 ) -> dict[str, list[float]]:
     by_cluster: dict[str, list[float]] = {}
@@ -390,8 +390,8 @@ def _growths(
     smallest, largest = sizes[0], sizes[-1]
 
     def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        at_largest = _by_cluster(chosen, largest, measure)
-        at_smallest = _by_cluster(chosen, smallest, measure)
+        at_largest = _measure_clusters(chosen, largest, measure)
+        at_smallest = _measure_clusters(chosen, smallest, measure)
         return ratio_of_means(at_largest, at_smallest)
 
     families = _families_at(smallest, units) & _families_at(largest, units)
@@ -436,7 +436,7 @@ def _noise_tables(
         for size in sizes:
             means = {}
             for name, measure in SEED_MEASURES.items():
-                means[name] = mean_of_units(_by_cluster(members, size, measure))
+                means[name] = mean_of_units(_measure_clusters(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
@@ -457,8 +457,8 @@ def _noise_tables(
 
 def _wording_figures(units: Sequence[SeedUnit], size: int) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone, of units with so many stakeholders."""
-    semantic = _by_cluster(units, size, SeedUnit.semantic)
-    repeat = _by_cluster(units, size, SeedUnit.repeat)
+    semantic = _measure_clusters(units, size, SeedUnit.semantic)
+    repeat = _measure_clusters(units, size, SeedUnit.repeat)
     freedom = sum(unit.repeat_freedom() for unit in units if unit.stakeholders == size)
     return {
         "semantic_to_repeat": semantic_to_repeat(semantic, repeat, freedom),
@@ -485,7 +485,7 @@ def _table(
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
-        means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
+        means = {size: mean_of_units(_measure_clusters(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
         growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
@@ -495,7 +495,7 @@ def _table(
     return ReportTable(header, cells, digits=variance_digits(variances))
 
 
-def _reweighted(
+def _reweight_units(
     units: Sequence[SeedUnit], own_weights: OwnWeights | None
 ) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
@@ -708,7 +708,7 @@ def measure_signal(
     flips: list[Figures] = []
     if cut is not None:
         for unit in units:
-            flips += _flips(unit, cut)
+            flips += _count_flips(unit, cut)
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": together}
     figures |= {"terms": terms, "flips": flips}
@@ -817,7 +817,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
             continue
         noises = _measure_noise(members)
         noise = fmean(noises) if noises else pooled
-        rewards = np.array([_shown_score(unit) for unit in members])
+        rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
         variants = None
         if snr > 0.0:
@@ -827,7 +827,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         yield GroupSignal(task, size, spread, noise, bool(noises), snr, sign, variants)
 
 
-def _shown_score(unit: SeedUnit) -> float:
+def _original_score(unit: SeedUnit) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
     originals = [row.score for row in unit.rows if not row.is_variant]
     return originals[0] if originals else unit.rows[0].score
@@ -877,7 +877,7 @@ def _terms_table(terms: Sequence[Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=digits)
 
 
-def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
+def _count_flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
 
     With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).

@@ -148,7 +148,7 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
     for node in reversed([*ast.walk(tree)]):
-        number = _number_of(node, numbers, written)
+        number = _number_of_node(node, numbers, written)
         if number is None:
             continue
         if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
@@ -163,7 +163,9 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
     return True
 
 
-def _number_of(node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str) -> Fraction | None:
+def _number_of_node(
+    node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str
+) -> Fraction | None:
     """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""
     match node:
         case ast.Constant():

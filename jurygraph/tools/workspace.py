@@ -55,7 +55,7 @@ class FileContent(NamedTuple):
     is_cut: bool
 
 
-def _read_nothing() -> FileContent:
+def _read_empty_file() -> FileContent:
     return FileContent(b"", is_cut=False)
 
 
@@ -65,7 +65,7 @@ class WorkspaceEntry(NamedTuple):
     kind: Literal["file", "folder", "other"]
     path: str = ""
     size: int = 0
-    read: Callable[[], FileContent] = _read_nothing
+    read: Callable[[], FileContent] = _read_empty_file
 
 
 _OTHER_ENTRY = WorkspaceEntry("other")

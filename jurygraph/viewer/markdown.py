@@ -32,15 +32,15 @@ def response_to_markdown(run: Run, name: str) -> str:
         criteria = [f"{criterion.id}: {criterion.text}" for criterion in texts.task.rubric.criteria]
     blocks = [
         Report({}, sentences).to_markdown(),
-        _fence("Question", texts.query),
-        _fence("Answer", answer),
+        _open_fence("Question", texts.query),
+        _open_fence("Answer", answer),
         Report({}, [_list_sums(view)], [*criteria, *_list_notes(view)]).to_markdown(),
         Report({}, [_list_verdicts(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
 
 
-def _fence(title: str, text: str | None) -> str:
+def _open_fence(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
     content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MOST_TEXT))
     fence = max(["``", *re.findall("`+", content)], key=len) + "`"

@@ -177,7 +177,7 @@ async def show_verification(opened: OpenRun, request: web.Request) -> Page:
 
 
 def show_response(opened: OpenRun, request: web.Request) -> Page:
-    name = _required(request, "id")
+    name = _require_parameter(request, "id")
     run = opened.run
     scored = run.find_scored_response(name)
     view = view_trace(run.explain_trace(scored.trace))
@@ -214,7 +214,9 @@ def is_part(request: web.Request) -> bool:
 
 
 def show_verdict(opened: OpenRun, request: web.Request) -> Page:
-    view = view_question(opened.run, _required(request, "id"), _required(request, "question"))
+    view = view_question(
+        opened.run, _require_parameter(request, "id"), _require_parameter(request, "question")
+    )
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
@@ -260,7 +262,7 @@ def send_config(opened: OpenRun, request: web.Request) -> web.Response:
     return web.Response(text=text, content_type="application/yaml", headers=disposition)
 
 
-def _required(request: web.Request, name: str) -> str:
+def _require_parameter(request: web.Request, name: str) -> str:
     value = request.query.get(name)
     if not value:
         raise InputError(f"{request.path}: the address has no {name!r}; follow a link of the table")

@@ -202,14 +202,14 @@ def _read_rows(
         f"SELECT responses.number, responses.name, {selected} {_JOINED_TABLES} WHERE responses.number IN ({marks})",
         *numbers,
     )
-    filled_in = _find_filled_in(index, numbers, columns)
+    filled_in = _find_filled_in_scores(index, numbers, columns)
     by_number = {
         number: ResponseRow(number, name, row, filled_in[number]) for number, name, *row in found
     }
     return [by_number[number] for number in numbers]
 
 
-def _find_filled_in(
+def _find_filled_in_scores(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""

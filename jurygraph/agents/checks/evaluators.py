@@ -341,7 +341,7 @@ def _decide_bound(
     def share() -> float:
         return _closeness(span, check.bound)
 
-    return _conclude(worlds, check.bound, words, unknown, at, share=share)
+    return _conclude_check(worlds, check.bound, words, unknown, at, share=share)
 
 
 class _Words(NamedTuple):
@@ -368,7 +368,7 @@ def _measure_worlds(measure: CountMeasure, unknown: Unknowns) -> _Worlds:
     ]
 
 
-def _conclude(
+def _conclude_check(
     worlds: _Worlds,
     bound: _Interval,
     words: _Words,
@@ -383,7 +383,7 @@ def _conclude(
     `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
     known values show.
     """
-    sides = [{_side(value, bound) for value in world} for world in worlds]
+    sides = [{_side_of_interval(value, bound) for value in world} for world in worlds]
     everywhere = set[int]().union(*sides)
     if everywhere == {0}:
         return CheckResult(True, 1.0, words.holds, at)
@@ -396,10 +396,10 @@ def _conclude(
 
 
 _SIDES_OUTSIDE = ({-1}, {1})
-"""What `_side` gives of values that all lie on the same side of a bound, and so break it however they are."""
+"""What `_side_of_interval` gives where values all lie on the same side of a bound, and so break it however they are."""
 
 
-def _side(value: float | None, bound: _Interval) -> int:
+def _side_of_interval(value: float | None, bound: _Interval) -> int:
     """Return -1 below the bound, 1 above it, and else 0; where there is no value, nothing breaks the bound."""
     if value is None:
         return 0
@@ -412,7 +412,7 @@ def _side(value: float | None, bound: _Interval) -> int:
 def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
     (least, greatest), (low, high) = span, bound
-    if _side(least, bound) == 1:
+    if _side_of_interval(least, bound) == 1:
         if high <= 0 or greatest == math.inf:
             return 0.0
         return max(0.0, 1.0 - (greatest - high) / high)
@@ -478,7 +478,9 @@ def _decide_includes(
     worlds = _measure_worlds(count_included, unknown)
     at = [entry.item for entry in found]
     bound = (len(wanted), math.inf)
-    return _conclude(worlds, bound, words, unknown, at, share=lambda: share, share_shown=share)
+    return _conclude_check(
+        worlds, bound, words, unknown, at, share=lambda: share, share_shown=share
+    )
 
 
 def _decide_excludes(
@@ -500,7 +502,7 @@ def _decide_excludes(
 
     worlds = _measure_worlds(count_barred, unknown)
     at = [entry.item for entry in violations]
-    return _conclude(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
+    return _conclude_check(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
 
 
 def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
@@ -526,7 +528,9 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
     worlds = _measure_worlds(count_repeats, unknown)
     at = [entry.item for entry in repeated]
-    return _conclude(worlds, _NONE_ALLOWED, _Words(never, fails, never), unknown, at, share=share)
+    return _conclude_check(
+        worlds, _NONE_ALLOWED, _Words(never, fails, never), unknown, at, share=share
+    )
 
 
 def _quote_values(values: Sequence[Any]) -> str:

@@ -309,13 +309,13 @@ def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
-        return _gap(first, sorted((high, other_high)))
+        return _find_gap(first, sorted((high, other_high)))
     if high == other_high == math.inf:
-        return _gap(first, sorted((low, other_low)))
+        return _find_gap(first, sorted((low, other_low)))
     return None
 
 
-def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
+def _find_gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     narrow, wide = ends
     if wide <= 0 or wide == narrow:
         return None

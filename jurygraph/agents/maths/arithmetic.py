@@ -156,8 +156,8 @@ def _read_step(
         return None  # an annotation that does not end
     try:
         # The right side first: before an annotation it ends at once.
-        right = _read_right(line, plain, equals.end(), stop)
-        left = _read_left(plain, before, equals.start())
+        right = _read_right_side(line, plain, equals.end(), stop)
+        left = _read_left_side(plain, before, equals.start())
         claimed, exact, is_right = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
@@ -169,7 +169,7 @@ def _read_step(
     return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
 
 
-def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
+def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     low = edge.end() if edge else 0
     cut = max(low, equals - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
@@ -217,7 +217,7 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
     return mark == ")"
 
 
-def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
+def _read_right_side(line: str, plain: str, start: int, stop: int) -> _Side:
     stop = min(stop, start + MAX_SIDE_CHARACTERS)
     if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
@@ -246,16 +246,16 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
         exact = _evaluate(left.tokens)
     except ZeroDivisionError:
         return claimed, None, False
-    if _holds(left, exact, claimed, right.tokens):
+    if _is_true_result(left, exact, claimed, right.tokens):
         return claimed, exact, True
     if [token.lastgroup for token in right.tokens[:2]] == ["number", "operator"]:
         first = right.tokens[:1]
         first_value = _evaluate(first)
-        if _holds(left, exact, first_value, first, may_round=False):
+        if _is_true_result(left, exact, first_value, first, may_round=False):
             return first_value, exact, True
     if left.has_token("%") or right.has_token("%"):
         label = _evaluate(right.tokens, Fraction(1))
-        holds = _holds(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
+        holds = _is_true_result(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
         if holds and not left.has_token("%"):
             return label, exact, True
         if holds or left.has_token("+", "-"):
@@ -265,7 +265,7 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
     return claimed, exact, False
 
 
-def _holds(
+def _is_true_result(
     left: _Side,
     exact: Fraction,
     claimed: Fraction,

@@ -131,7 +131,7 @@ def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
         return status
     gold = read_reference(reference)
     assert gold is not None, "a reference that cannot be read has a status"
-    if any(_parse(reading.latex) is None for reading in _readings(gold)):
+    if any(_parse(reading.latex) is None for reading in _readings_of_answer(gold)):
         return "unparsed-reference"
     claimed = read_answer(answer, gold)
     if claimed is None:
@@ -151,7 +151,7 @@ def compare_plainly(answer: str, reference: str, unit: str = "") -> ComparisonSt
         return "unparsed-reference"
     claimed = read_answer(answer, gold)
     if claimed is None:
-        is_plain = all(reading.value is not None for reading in _readings(gold))
+        is_plain = all(reading.value is not None for reading in _readings_of_answer(gold))
         return "unparsed-answer" if is_plain else None
     if isinstance(claimed, Reading) and isinstance(gold, Reading):
         return _as_status(compare_readings(claimed, _with_unit(gold, claimed, unit)))
@@ -179,7 +179,7 @@ def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     return replace(reference, unit=required) if is_implied else reference
 
 
-def _readings(kind: AnswerKind) -> list[Reading]:
+def _readings_of_answer(kind: AnswerKind) -> list[Reading]:
     """Return the numbers and expressions in a reference: itself, or the cells of a matrix."""
     if isinstance(kind, Reading):
         return [kind]
@@ -194,7 +194,7 @@ def _paired_readings(answer: AnswerKind, reference: AnswerKind) -> list[tuple[Re
         and _shape_of(answer) != _shape_of(reference)
     ):
         return []
-    return list(zip(_readings(answer), _readings(reference), strict=True))
+    return list(zip(_readings_of_answer(answer), _readings_of_answer(reference), strict=True))
 
 
 def _shape_of(matrix: Matrix) -> tuple[int, int, str]:

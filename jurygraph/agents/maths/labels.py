@@ -28,34 +28,34 @@ _BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
 _DISPLAYS = {r"\[": r"\]", "$$": "$$"}
 
 
-def _any_of(words: str) -> str:
+def _one_of_words(words: str) -> str:
     return "|".join(words.split())
 
 
 def _line_pattern(kind: str) -> str:
     """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
-    adjective = f"(?:{_any_of(_SPACED_WORDS['adjectives'])})"
-    noun = f"(?:{_any_of(_SPACED_WORDS[kind])})"
+    adjective = f"(?:{_one_of_words(_SPACED_WORDS['adjectives'])})"
+    noun = f"(?:{_one_of_words(_SPACED_WORDS[kind])})"
     phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
-    joined = _any_of(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
+    joined = _one_of_words(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
     with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
 
 
 def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
-    link = rf"(?:{_any_of(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
-    adjectives = _any_of(_SPACED_WORDS["adjectives"])
-    spaced = rf"\b(?i:(?:{_any_of(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
-    joined_links = _any_of(_JOINED_WORDS["links"])
-    joined = f"(?:{_any_of(_JOINED_WORDS[kind])})(?:{joined_links})"
+    link = rf"(?:{_one_of_words(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
+    adjectives = _one_of_words(_SPACED_WORDS["adjectives"])
+    spaced = rf"\b(?i:(?:{_one_of_words(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
+    joined_links = _one_of_words(_JOINED_WORDS["links"])
+    joined = f"(?:{_one_of_words(_JOINED_WORDS[kind])})(?:{joined_links})"
     return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
-    articles = rf"(?: (?:{_any_of(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
-    spaced = rf"\b(?i:{_any_of(_SPACED_WORDS['denials'])}){articles} ?\Z"
-    joined = rf"(?:{_any_of(_JOINED_WORDS['denials'])}) ?\Z"
+    articles = rf"(?: (?:{_one_of_words(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
+    spaced = rf"\b(?i:{_one_of_words(_SPACED_WORDS['denials'])}){articles} ?\Z"
+    joined = rf"(?:{_one_of_words(_JOINED_WORDS['denials'])}) ?\Z"
     return f"{spaced}|{joined}"
 
 

@@ -212,14 +212,14 @@ def _to_latex_power(power: re.Match[str]) -> str:
 def strip_wrappers(text: str) -> str:
     r"""Return a text without `$…$`, `\boxed{…}`, quotation marks and emphasis around it, and without a last stop."""
     for _ in range(8):
-        shorter = _unwrap(text.strip())
+        shorter = _unwrap_marks(text.strip())
         if shorter == text:
             break
         text = shorter
     return text
 
 
-def _unwrap(text: str) -> str:
+def _unwrap_marks(text: str) -> str:
     for mark_open, mark_close in (*_PAIRS, *_QUOTES):
         inner = text[len(mark_open) : -len(mark_close)]
         is_marked = text.startswith(mark_open) and text.endswith(mark_close)

@@ -193,10 +193,10 @@ def _broken_in_passage(
     if not _has_same_names(statement, text, values):
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
-    bare = _without(text, statement.verbatim)
+    bare = _without_words(text, statement.verbatim)
     strengths = count_strengths(bare)
     if not statement.status:
-        stated_strengths = count_strengths(_without(statement.text, statement.verbatim))
+        stated_strengths = count_strengths(_without_words(statement.text, statement.verbatim))
         return None if strengths == stated_strengths else "strength"
     if _status_class(statement.status) != _status_class(bare):
         return "status"
@@ -230,7 +230,7 @@ def find_numbers(text: str) -> set[str]:
     return _values(_NUMBER, text)
 
 
-def _without(text: str, verbatim: Iterable[str]) -> str:
+def _without_words(text: str, verbatim: Iterable[str]) -> str:
     for words in sorted(verbatim, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
     return text
@@ -240,19 +240,21 @@ def _find(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 
-def _spelled(text: str) -> str:
+def _expand_contractions(text: str) -> str:
     return re.sub(r"n['’]t\b", " not", text)
 
 
 def _status_class(text: str) -> str:
     """Return the class of a status, or the text itself if it has none of the known words."""
-    classes = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
+    classes = (
+        name for name, words in _STATUS.items() if _find(words).search(_expand_contractions(text))
+    )
     return next(classes, text.casefold())
 
 
 def count_strengths(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
-    text = _spelled(text)
+    text = _expand_contractions(text)
     for name, words in _STRENGTH.items():
         text, counts[name] = _find(words).subn(" ", text)
     return +counts

@@ -392,7 +392,7 @@ class GroundedAnswer(TrajectoryEvaluator):
         ungrounded = [
             passage
             for value, passage in figures.items()
-            if value not in known and not _occurs(passage.text, source)
+            if value not in known and not _occurs_in_text(passage.text, source)
         ]
         grounded = len(figures) - len(ungrounded)
         score = grounded / len(figures)
@@ -417,7 +417,7 @@ def _evidence_at(answer: str, passage: Passage) -> Evidence:
     return Evidence(quote=passage.text, start=passage.start + shift, end=passage.end + shift)
 
 
-def _occurs(figures: str, text: str) -> bool:
+def _occurs_in_text(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
     pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
     return re.search(pattern, text) is not None

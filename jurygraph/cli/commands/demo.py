@@ -83,7 +83,7 @@ def demo(
             print_result(f"  → {escape_line(shorten(line, _MOST_CHARACTERS))}")
     page = _write_page(folder, found["maths"].response)
     if every:
-        _run_others(examples, folder)
+        _run_other_demos(examples, folder)
     print_result(f"\n{found['maths'].response}, from its text to its reward: {page}")
     print_result(f"every response, in a browser: jurygraph view {shell_quote(folder / 'maths')}")
     print_result("a project of your own:        jurygraph init my-jury")
@@ -109,7 +109,7 @@ def _write_page(folder: Path, response: str) -> Path:
     return page
 
 
-def _run_others(examples: Path, folder: Path) -> None:
+def _run_other_demos(examples: Path, folder: Path) -> None:
     sys.stdout.flush()
     done = subprocess.run(
         [sys.executable, str(examples / _OTHERS_SCRIPT), str(folder)], check=False

@@ -77,7 +77,7 @@ def watch(
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
             for alert in chain.from_iterable(alerts):
-                line = f"{_mark(alert):{len(_ADVERSE_MARK)}}  {escape_line(alert.sentence)}"
+                line = f"{_alert_mark(alert):{len(_ADVERSE_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    marked = [f"{_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
+    marked = [f"{_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
     *tables, summary = report.sections
     adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE_MARK))
     output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
@@ -102,7 +102,7 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _mark(alert: "Alert") -> str:
+def _alert_mark(alert: "Alert") -> str:
     return _ADVERSE_MARK if alert.adverse else "change"
 
 

@@ -86,10 +86,10 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
     for part in plot.shaded:
         color = _LOSS_COLOUR if part.is_adverse else "0.5"
         axes.axvspan(part.start, part.end, color=color, alpha=0.18, linewidth=0.0)
-        _write_above(axes, part.start, part.label)
+        _write_above_axis(axes, part.start, part.label)
     for x, label in plot.marks:
         axes.axvline(x, color="0.5", linestyle=":")
-        _write_above(axes, x, label)
+        _write_above_axis(axes, x, label)
     _label_axes(axes, plot)
     ticks = chain.from_iterable(series.x for series in plot.series)
     if any(isinstance(tick, str) for tick in ticks):
@@ -103,7 +103,7 @@ def _label_axes(axes: "Axes", plot: Plot) -> None:
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label)
 
 
-def _write_above(axes: "Axes", x: float, label: str) -> None:
+def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
     """Write what a part of the x axis is at its beginning, at the top."""
     top = (x, 0.98)
     across = axes.get_xaxis_transform()

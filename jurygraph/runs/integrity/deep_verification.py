@@ -339,7 +339,7 @@ class _Verifier:
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, item in _own_items(trace):
+        for kind, item in _items_of_response(trace):
             for evidence in item.evidence:
                 source = self._source_of(evidence, item, text)
                 if not evidence.verified or source is None:
@@ -392,7 +392,7 @@ class _Verifier:
         problems: dict[bool, str] = {}
         affected: set[str] = set()
         for trace in stored:
-            for kind, item in _own_items(trace):
+            for kind, item in _items_of_response(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE}{number}"
@@ -455,7 +455,7 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
+def _items_of_response(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
     for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not is_erased(verdict):

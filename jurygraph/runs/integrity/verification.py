@@ -152,7 +152,7 @@ def _verify_snapshot(
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
     chain = Chain()
     try:
-        chain.walk(_reported(ledger.records(), report), ledger.all_texts())
+        chain.walk(_report_records(ledger.records(), report), ledger.all_texts())
     except VerificationError as difference:
         owner = _describe_owner(ledger, len(chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
@@ -194,7 +194,7 @@ def _describe_owner(ledger: Ledger, number: int) -> str:
     return ""
 
 
-def _reported(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
+def _report_records(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
     for record in records:
         yield record
         if record.seq % _REPORT_STEP == 0:

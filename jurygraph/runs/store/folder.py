@@ -193,7 +193,7 @@ def acquire_lock(path: Path) -> IO[str]:
         raise InputError(
             f"{path.parent}: {problem}; name a folder on a local disk with --out"
         ) from None
-    if not _is_at(path, file):
+    if not _is_file_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
     if os.fstat(number).st_size and _read_holder(file) is None:
@@ -217,7 +217,7 @@ def acquire_lock(path: Path) -> IO[str]:
     return file
 
 
-def _is_at(path: Path, file: IO[str]) -> bool:
+def _is_file_at(path: Path, file: IO[str]) -> bool:
     try:
         return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except FileNotFoundError:

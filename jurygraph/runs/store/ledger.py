@@ -675,10 +675,10 @@ def _settle(futures: Iterable[Committed], error: BaseException | None) -> None:
         by_loop[future.get_loop()].append(future)
     for loop, own_futures in by_loop.items():
         with suppress(RuntimeError):  # a closed loop has no one who waits
-            loop.call_soon_threadsafe(_settle_each, own_futures, error)
+            loop.call_soon_threadsafe(_settle_futures, own_futures, error)
 
 
-def _settle_each(futures: Iterable[Committed], error: BaseException | None) -> None:
+def _settle_futures(futures: Iterable[Committed], error: BaseException | None) -> None:
     for future in futures:
         if future.done():  # whoever waited was cancelled
             continue
