@@ -57,7 +57,7 @@ async def gather_in_order(
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def each_answered(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Return the results of all; the first error is raised after all have ended, so that replies paid for are kept."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -31,12 +31,12 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.events import Listener, RewardGiven
+from jurygraph.graphs.events import EventListener, RewardGiven
 from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
 from jurygraph.graphs.groups import (
     TASK_HINT,
@@ -101,7 +101,7 @@ Progress = Callable[[int, int | None], object]
 """A callback that receives the number of groups done, and their total if `items` has a length, else None."""
 
 
-class Jury(Displayed):
+class Jury(ShortRepr):
     """Evaluators, and the rules that turn their verdicts into rewards.
 
         with Jury(evaluators=["maths.accuracy", polite], reward={"accuracy": 1.0, "polite": 0.5}) as jury:
@@ -316,7 +316,7 @@ class Jury(Displayed):
         return await self._score_group(group, sink)
 
     async def _score_group(
-        self, group: Group, sink: "CallSink | None" = None, listener: Listener | None = None
+        self, group: Group, sink: "CallSink | None" = None, listener: EventListener | None = None
     ) -> list[Trace]:
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
@@ -447,7 +447,7 @@ class Jury(Displayed):
         groups: Sequence[Group],
         active_groups: ActiveGroups,
         sink: "CallSink | None",
-        listener: Listener | None = None,
+        listener: EventListener | None = None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let a batch of groups into the score graph, and record them if the jury does.
 
@@ -480,7 +480,7 @@ class Jury(Displayed):
         groups: "Sequence[Group | GroupOutcome]",
         active_groups: ActiveGroups,
         sink: "CallSink | None",
-        listener: Listener | None,
+        listener: EventListener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
         checked = [

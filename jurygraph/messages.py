@@ -137,7 +137,7 @@ _MEANT_FIELDS = {
 """The fields that other projects' names mean, the first one that is there."""
 
 
-def find_meant(name: str, fields: Collection[str]) -> str | None:
+def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
     return next(
         (field for field in _MEANT_FIELDS.get(name.casefold(), ()) if field in fields), None
@@ -341,7 +341,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
-    meant = find_meant(str(path[-1]), names)
+    meant = find_meant_field(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph.display import Displayed, format_value
+from jurygraph.display import ShortRepr, format_value
 from jurygraph.errors import InputError, ModelError
 from jurygraph.messages import name_type
 from jurygraph.models.backend import Backend, Capabilities
@@ -23,7 +23,7 @@ Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str
 """A scripted answer to one item; see `ScriptedJudge`."""
 
 
-class ScriptedJudge(Displayed, Backend):
+class ScriptedJudge(ShortRepr, Backend):
     """A model that answers by rules or by a list; give it as the `model` of a jury.
 
     Rules are a mapping: the first key that occurs in an item's text (of a criterion, a preference, …) gives the answer

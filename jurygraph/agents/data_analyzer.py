@@ -375,7 +375,7 @@ class Baseline(NamedTuple):
         return Baseline(n, mean, squares, self.floor + floor_deviation / divisor)
 
 
-class Detectors:
+class DriftTests:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
     def __init__(self, shape: tuple[int, ...], limits: Floats) -> None:
@@ -521,7 +521,7 @@ class Analyzer:
             opposed = tuple(name for name in OPPOSED_COMPONENTS if name in step.components)
             self._opposed = opposed if len(opposed) > 1 else ()
             self.series = series_of(step, self._opposed, self.penalties)
-            self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
+            self.tests = DriftTests((len(self.series),), limits(self.arl, len(self.series)))
         self._require_same_series(step)
         measure = measure_series(step, self.series, self._opposed, self._conflict, self._reference)
         self.values.append(measure.value)

@@ -148,7 +148,7 @@ _NGRAM_SIZES = (1, 2, 3, 4)
 
 _REPEATED_GRAM_LENGTH = 2
 
-Gram = tuple[str, ...]
+WordNgram = tuple[str, ...]
 WordCounts = list[tuple[int, int]]
 """For each n of `_NGRAM_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
@@ -178,7 +178,7 @@ class MeasuredGroup:
             len(set(kept_words)) / len(vocabulary) if vocabulary else 0.0
             for kept_words, vocabulary in zip(common_words, vocabularies, strict=True)
         ]
-        gram_users: dict[int, Counter[Gram]] = {}
+        gram_users: dict[int, Counter[WordNgram]] = {}
         for n in _NGRAM_SIZES:
             gram_sets = [set(grams(kept_words, n)) for kept_words in common_words]
             gram_users[n] = Counter(chain.from_iterable(gram_sets))
@@ -203,7 +203,7 @@ class MeasuredGroup:
         ]
 
 
-def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> WordCounts:
+def _count_grams(sequence: WordNgram, users: Mapping[int, Counter[WordNgram]]) -> WordCounts:
     pieces = list(_pieces_between_repeats(sequence))
     counts = []
     for n, gram_users in users.items():
@@ -223,11 +223,11 @@ def _new_share(counts: WordCounts) -> float:
     return summed / max(1, parts)
 
 
-def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
+def _pieces_between_repeats(sequence: WordNgram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
     repeated = [index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)]
-    earlier_grams: set[Gram] = set()
+    earlier_grams: set[WordNgram] = set()
     for index, gram in enumerate(grams(sequence, _REPEATED_GRAM_LENGTH)):
         if gram in earlier_grams:
             repeated[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH

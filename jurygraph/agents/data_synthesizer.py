@@ -28,7 +28,7 @@ from jurygraph.agents.maths.reading import Reading, parse_answer
 from jurygraph.agents.quality_assessor import show_facts
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, count_true, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.messages import validate
@@ -60,7 +60,7 @@ class TextChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: StatementKind
@@ -91,8 +91,8 @@ class Edit:
         return Variant(response=Response(id=name, text=text), edit=edit)
 
 
-def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> Edit:
-    return Edit(kind, (TextChange(start, end, after),), says)
+def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> TextEdit:
+    return TextEdit(kind, (TextChange(start, end, after),), says)
 
 
 def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
@@ -167,7 +167,7 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     return compare_readings(answer, expected) is True and CorrectAnswer(span, answer)
 
 
-def wrong_result_edits(text: str) -> Iterator[Edit]:
+def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for index, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
@@ -183,7 +183,7 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
         expression = step.quote[:start].rstrip(" $£€=")
         says = f"{expression} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
-            yield Edit("number", tuple(changes), says)
+            yield TextEdit("number", tuple(changes), says)
 
 
 def _becomes_wrong(
@@ -193,7 +193,7 @@ def _becomes_wrong(
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
-    edited_line = Edit("number", moved, "").apply(line)
+    edited_line = TextEdit("number", moved, "").apply(line)
     start_in_line = step.start - offset
     for edited_step in arithmetic.steps(edited_line):
         if edited_step.start == start_in_line and not edited_step.is_right:
@@ -208,7 +208,7 @@ def _shift(numeral: str, by: int) -> str:
     return f"{shifted:{separator}d}{point}{decimals}"
 
 
-def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
     match = _PLAIN_ANSWER.fullmatch(answer.span.text)
     number = answer.number
@@ -229,7 +229,7 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
                 yield replace_passage("answer", start, end, numeral[0], says)
 
 
-def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
     other calculation and no word of the task contains.
 
@@ -484,7 +484,11 @@ class Synthesizer(Deriver):
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
-        self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
+        self,
+        inputs: DeriverInput,
+        edits: Sequence[TextEdit],
+        note: str = "",
+        call: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted(
@@ -507,9 +511,9 @@ class Synthesizer(Deriver):
 
 def edits_by_rule(
     text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
-) -> Iterator[Edit]:
+) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    by_kind: dict[StatementKind, Iterator[Edit]] = {
+    by_kind: dict[StatementKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
@@ -521,7 +525,7 @@ def edits_by_rule(
         yield from islice(by_kind.get(kind, ()), MAX_EDITS)
 
 
-def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Edit]:
+def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[TextEdit]:
     """Yield edits of values that a row of the task's facts confirms: each becomes the same column's of another row.
 
     A line is about a row if it has its name, the first column of the table's key, and no other row's. The value stands
@@ -544,7 +548,7 @@ def _edits_of_row(
     table_name: str,
     table: FactTableSpec,
     row: Mapping[str, Any],
-) -> Iterator[Edit]:
+) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
         spans = _spans_of(line, row, column)
         values = [to_text(other[column]) for other in table.rows or () if column in other]
@@ -580,7 +584,7 @@ _Sentence = Annotated[str, Field(max_length=1000)]
 
 async def propose_edits(
     inputs: DeriverInput, kinds: Sequence[StatementKind]
-) -> tuple[list[Edit], str, str]:
+) -> tuple[list[TextEdit], str, str]:
     """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
 
     With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
@@ -598,7 +602,7 @@ async def propose_edits(
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-    worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
+    worse = await gather_all(_is_worse(inputs, edit) for edit in edits)
     confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
     dropped = {
         "changes no passage": len(proposed) - len(edits),
@@ -610,7 +614,7 @@ async def propose_edits(
     return confirmed, note, result.call.id
 
 
-async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
+async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
     assert inputs.client is not None, "a model is required"
     edited = edit.apply(inputs.response.text)
@@ -626,7 +630,7 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     return result.value.worse == ("A" if is_first else "B")
 
 
-def _edit(text: str, proposal: Any) -> Edit:
+def _edit(text: str, proposal: Any) -> TextEdit:
     start = text.index(proposal.passage)
     return replace_passage(
         proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says

@@ -155,7 +155,7 @@ DUPLICATE_MESSAGE = "it is written down twice, and stated once"
 ExtractedRecord = Mapping[str, Any]
 
 
-class LeftOut(NamedTuple):
+class OmittedPart(NamedTuple):
     """A part of the reply left out of the data: its place in the reply, and the reason."""
 
     at: str
@@ -170,7 +170,7 @@ class Grounded(NamedTuple):
 
     data: dict[str, list[dict[str, JsonValue]]]
     evidence: tuple[Evidence, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedPart, ...] = ()
     lost: tuple[str, ...] = ()
 
 
@@ -191,7 +191,7 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
     return data
 
 
-def describe_left_out(left_out: Sequence[LeftOut]) -> str:
+def describe_left_out(left_out: Sequence[OmittedPart]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
     messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
     if len(left_out) > _MAX_REPORTED:
@@ -262,21 +262,21 @@ def ground(
     """
     data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
-    left_out: list[LeftOut] = []
+    left_out: list[OmittedPart] = []
     lost: list[str] = []
     for kind, fields in kinds.items():
         kept: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
             grounded = _ground_record(text, fields, record, kept)
             if isinstance(grounded, str):
-                left_out.append(LeftOut(f"{kind}[{index}]", grounded))
+                left_out.append(OmittedPart(f"{kind}[{index}]", grounded))
                 if grounded != DUPLICATE_MESSAGE:
                     lost.append(kind)
                 continue
             for name, field in fields.items():
                 if record[name] is not None and name not in grounded.found:
                     problem = _missing_message(field, name)
-                    left_out.append(LeftOut(f"{kind}[{index}].{name}", problem))
+                    left_out.append(OmittedPart(f"{kind}[{index}].{name}", problem))
             number = len(kept)
             evidence.append(_evidence_at(grounded.passage, kind, number))
             for name, passage in grounded.found.items():

@@ -33,8 +33,8 @@ from typing import (
 
 from pydantic import BaseModel, Field
 
-from jurygraph.concurrency import each_answered
-from jurygraph.display import Displayed
+from jurygraph.concurrency import gather_all
+from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
 from jurygraph.models.request import CallLog, Fault, Reply, Request, ToolResult
@@ -105,7 +105,7 @@ def _report_to_nobody(answer: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class EvaluatorInput(Displayed):
+class EvaluatorInput(ShortRepr):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
@@ -131,7 +131,7 @@ class EvaluatorInput(Displayed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DeriverInput(Displayed):
+class DeriverInput(ShortRepr):
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
     `client` gives access to the model, if the deriver `uses_model`.
@@ -148,7 +148,7 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
 
 
-class Configurable(Displayed):
+class Configurable(ShortRepr):
     """Base class of evaluators and derivers, which a config sets up by params.
 
     `Params` is the model of these params, with their types, bounds, defaults and descriptions. `settings` are the
@@ -678,7 +678,7 @@ class SingleCallEvaluator(BatchEvaluator):
         calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
-        results = await each_answered(map(self._judge_call, calls.values()))
+        results = await gather_all(map(self._judge_call, calls.values()))
         by_call = dict(zip(calls, results, strict=True))
         verdicts = []
         for inputs in batch:

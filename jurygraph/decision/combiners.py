@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedRule
@@ -25,7 +25,7 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScoreMatrix(Displayed):
+class ScoreMatrix(ShortRepr):
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], where a cell without a verdict is filled by the failure rule; `met` [R,Q], whether it counts
@@ -69,7 +69,7 @@ Matrices = Mapping[str, ScoreMatrix]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Component(Displayed):
+class Component(ShortRepr):
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
     `diagnostics` [R] are reported with the component but are not parts of it. In both, NaN means there is nothing to
@@ -82,7 +82,7 @@ class Component(Displayed):
     diagnostics: Mapping[str, Floats] = field(default_factory=dict)
 
 
-class Combiner(Displayed, ABC):
+class Combiner(ShortRepr, ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 
@@ -447,7 +447,7 @@ def marginals(
     return np.where(positive, doubted, trusted)
 
 
-class _Hard(_Rubric):
+class _HardGatingRubric(_Rubric):
     """q_i = p_i if the parents' decisions hold, else 0."""
 
     mode: ClassVar[Literal["local", "transitive"]]
@@ -469,14 +469,14 @@ class _Hard(_Rubric):
         return np.where(positive, doubted, trusted)
 
 
-class HardLocal(_Hard):
+class HardLocal(_HardGatingRubric):
     """Hard gating by the judge's own answer on each parent (the baseline of GEAR)."""
 
     name = "hard-local"
     mode = "local"
 
 
-class HardTransitive(_Hard):
+class HardTransitive(_HardGatingRubric):
     """Hard gating by each parent's gated decision: the same as λ = 0."""
 
     name = "hard-transitive"

@@ -610,7 +610,7 @@ class Change(FrozenModel):
     gain: Number | None
 
     @property
-    def matters(self) -> bool:
+    def raises_reward(self) -> bool:
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
         return self.value is not None if self.gain is None else self.gain > ROUNDING_ERROR
 
@@ -722,7 +722,7 @@ def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str
 
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
-    useful = [change for change in changes if change.matters]
+    useful = [change for change in changes if change.raises_reward]
     harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR]
     for sign, selected in (("+", useful), ("-", harmful)):
         for change in selected[:_MOST_CHANGES]:

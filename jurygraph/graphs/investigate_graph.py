@@ -20,7 +20,12 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
-from jurygraph.models.judge_client import Investigated, JudgeClient, add_to_user, with_instructions
+from jurygraph.models.judge_client import (
+    InvestigationEnd,
+    JudgeClient,
+    add_to_user,
+    with_instructions,
+)
 from jurygraph.models.request import (
     AnsweredCall,
     Investigation,
@@ -76,7 +81,7 @@ class ToolInvestigator(Toolbox):
 
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
-    ) -> Investigated:
+    ) -> InvestigationEnd:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
         context = _Investigating(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
@@ -90,7 +95,7 @@ class ToolInvestigator(Toolbox):
         config: Any = {"recursion_limit": 3 * self._max_steps + 4}
         end = await build().ainvoke(start, config, context=context)
         last = _ask_for_verdict(end["request"], request)
-        return Investigated(last, end["answered"], tuple(end["results"]))
+        return InvestigationEnd(last, end["answered"], tuple(end["results"]))
 
     @property
     def _max_steps(self) -> int:

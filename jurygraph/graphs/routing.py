@@ -332,7 +332,7 @@ class _WorkCollector:
         material = tuple(self._select_material(r, question.needs) for r in owners)
         return DueJudgement(question, responses, material, about, sample, judge, turn)
 
-    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "Stamp") -> bool:
+    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictRecorder") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
@@ -502,11 +502,11 @@ def required_material(question: Question) -> tuple[str, ...]:
     return (*question.needs, question.material)
 
 
-Stamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
+VerdictRecorder = Callable[[Verdict, VerdictKey], RecordedVerdict]
 _BLANK = RecordedVerdict.model_construct()
 
 
-def make_stamp(question: Question, view: TaskView) -> Stamp:
+def make_stamp(question: Question, view: TaskView) -> VerdictRecorder:
     """Return a function that turns a verdict into a recorded one, with the key that it gets in its group.
 
     It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst

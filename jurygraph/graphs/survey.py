@@ -149,16 +149,18 @@ def _part_of(view: TaskView) -> tuple[str, ...]:
     return () if view.about is None else (*part[type(view.about)], view.about.id)
 
 
-Listed = tuple[str, TaskView, Question]
+ListedQuestion = tuple[str, TaskView, Question]
 """The name of an evaluator, a view, and a question as it lists it about that view."""
 
 
-def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]) -> list[Listed]:
+def ask_evaluators(
+    evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]
+) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
 
     Raises PlanError for an invalid question.
     """
-    listed: list[Listed] = []
+    listed: list[ListedQuestion] = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
@@ -176,7 +178,7 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
 
 
 def configure_questions(
-    listed: Iterable[Listed],
+    listed: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     available: Collection[str] = (),
@@ -305,7 +307,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
 
 
 def survey_key(
-    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]
+    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[ListedQuestion]
 ) -> Hashable:
     """Return what a survey without texts is made from besides the config: equal keys give equal ones.
 

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from jurygraph.interchange.rows import (
     ImportedContent,
     ImportedRow,
-    Note,
+    ImportNote,
     RowKey,
     ShortName,
     TaskRow,
@@ -86,14 +86,15 @@ class GroupTrip(TaskRow):
         for name, user in self.user_preferences.items():
             constraints, unread = _read_constraints(user.preference)
             notes += [
-                Note(UNREAD_FIELDS_NOTE, f"{self.task_id}: {name} {field}") for field in unread
+                ImportNote(UNREAD_FIELDS_NOTE, f"{self.task_id}: {name} {field}")
+                for field in unread
             ]
             if constraints:
                 statements = (item.content for item in self.initial_messages if item.role == name)
                 profile = "\n".join(filter(None, (user.role, *statements)))
                 stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
         if not stakeholders:
-            return None, [*notes, Note(NO_PREFERENCE_NOTE, self.task_id)]
+            return None, [*notes, ImportNote(NO_PREFERENCE_NOTE, self.task_id)]
         date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
         task = {"id": self.task_id, "query": query, "metadata": self.other}

@@ -10,8 +10,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
-from jurygraph.interchange.trials import Conversation, Location, Trial, read_document, read_trials
+from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
+from jurygraph.interchange.trials import (
+    Conversation,
+    Location,
+    Trial,
+    read_json_document,
+    read_trials,
+)
 
 EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
@@ -42,20 +48,20 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | Note]:
+def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     if str(path).endswith(".eval"):
         raise InputError(f"{path}: is packed; {_CONVERSION_HINT}")
-    document, value = read_document(path)
+    document, value = read_json_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
         location = Location(file=document.file, path=("samples", index))
         yield _to_trial(location, location.validate(Sample, sample))
 
 
-def _to_trial(location: Location, sample: Sample) -> Trial | Note:
+def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
-        return Note(NO_MESSAGES, name)
+        return ImportNote(NO_MESSAGES, name)
     attachments = sample.attachments or {}
     plain = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(plain, "messages")
@@ -64,11 +70,13 @@ def _to_trial(location: Location, sample: Sample) -> Trial | Note:
     published_scores = sample.scores or {}
     labels = {key: score.value for key, score in published_scores.items()}
     notes = [
-        Note(NO_SCORE_NOTE, f"{name}: {key}") for key, value in labels.items() if value is None
+        ImportNote(NO_SCORE_NOTE, f"{name}: {key}")
+        for key, value in labels.items()
+        if value is None
     ]
     parts = [field for field in _OMITTED_FIELDS if sample.other.get(field)]
     if parts:
-        notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))
+        notes.append(ImportNote(EVENTS, f"{name}: {', '.join(parts)}"))
     metadata = {key: value for key, value in sample.other.items() if key not in _OMITTED_FIELDS}
     scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))

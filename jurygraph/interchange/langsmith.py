@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
 from jurygraph.interchange.trials import Conversation, Location, Trial, read_located, read_trials
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
@@ -34,17 +34,17 @@ class ExportedRow(ImportedRow):
     metadata: dict[str, JsonValue] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | Note]:
+def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     for location, row in read_located(path, ExportedRow):
         name = row.id
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
-            yield Note(NESTED_RUNS, name)
+            yield ImportNote(NESTED_RUNS, name)
             continue
         query = _read_side_messages(location, "inputs", row.inputs)
         if not query:
-            yield Note(UNREAD_INPUTS_NOTE, name)
+            yield ImportNote(UNREAD_INPUTS_NOTE, name)
             continue
         is_run = row.run_type is not None
         convert = _to_trial if is_run else _to_task
@@ -54,7 +54,7 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
 def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
     outputs = _read_side_messages(location, "outputs", row.outputs)
     answer = _answer(query, outputs)
-    notes = [Note(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
+    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
     unread = nonempty_fields(
         inputs=_unread_fields(row.inputs), outputs=_unread_fields(row.outputs, answer)
     )
@@ -80,7 +80,7 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
     reference = _reference(location, query, field, outputs)
     unread_outputs = _unread_fields(outputs, bool(reference))
     unread = nonempty_fields(inputs=_unread_fields(row.inputs), outputs=unread_outputs, **row.other)
-    notes = [Note(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
+    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,

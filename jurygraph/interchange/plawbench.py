@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, Note, ScoredItem, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, ImportNote, ScoredItem, TaskRow, with_rubric
 from jurygraph.schema.frozen_model import digest_of
 
 NO_SUB_ITEMS_NOTE = (
@@ -44,7 +44,7 @@ class Case(TaskRow):
         for number, item in enumerate(self.rubrics, 1):
             parts = _weighted_parts(item)
             if parts is None:
-                notes.append(Note(NO_SUB_ITEMS_NOTE, f"{name}: criterion-{number}"))
+                notes.append(ImportNote(NO_SUB_ITEMS_NOTE, f"{name}: criterion-{number}"))
             fields = item.criterion_fields()
             if parts and len(parts) > 1:
                 fields["parts"] = parts

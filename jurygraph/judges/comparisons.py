@@ -53,7 +53,7 @@ DEFAULT_QUESTION = (
 )
 
 
-class Quoted(NamedTuple):
+class QuotedEvidence(NamedTuple):
     """The quotations of a reply: as evidence in each of the responses as they are shown, and those in none of them."""
 
     evidence: Sequence[tuple[Evidence, ...]]
@@ -67,7 +67,7 @@ class Quoted(NamedTuple):
         return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
 
 
-def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> Quoted:
+def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
     quotations = getattr(reply, "quotes", ())
     unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
@@ -78,9 +78,9 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> Quoted:
         evidence.append(passages)
         lost = [quotation for quotation in lost if quotation in rejected]
     if not lost:
-        return Quoted(evidence, "")
+        return QuotedEvidence(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return Quoted(evidence, f"{shorten_quotes(lost)} ({why})")
+    return QuotedEvidence(evidence, f"{shorten_quotes(lost)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -160,7 +160,7 @@ class ComparisonJudge(Evaluator):
                 own_results = [item for item in results if item.response == number]
                 text.add_results([item._replace(response=1) for item in own_results])
 
-        def find_missing(reply: Any, quoted: Quoted) -> str:
+        def find_missing(reply: Any, quoted: QuotedEvidence) -> str:
             if needs_evidence and self.has_preference(reply):
                 return quoted.missing
             return ""
@@ -203,7 +203,7 @@ class ComparisonJudge(Evaluator):
             letters=letters,
         )
 
-    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
         return quoted.evidence[index]
 
@@ -215,8 +215,8 @@ def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
     return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
-Preferred = Literal["A", "B", "tie"]
-_SCORES: dict[Preferred, tuple[float, str]] = {
+PreferredText = Literal["A", "B", "tie"]
+_SCORES: dict[PreferredText, tuple[float, str]] = {
     "A": (1.0, "first"),
     "B": (0.0, "second"),
     "tie": (0.5, "tie"),
@@ -229,11 +229,11 @@ _SCORES: dict[Preferred, tuple[float, str]] = {
 class PreferenceReply(FrozenModel):
     reason: Reason
     quotes: Quotes
-    preferred: Preferred
+    preferred: PreferredText
 
 
 class BarePreferenceReply(FrozenModel):
-    preferred: Preferred
+    preferred: PreferredText
 
 
 class Pairwise(ComparisonJudge):
@@ -259,7 +259,7 @@ class Pairwise(ComparisonJudge):
         score, native = _SCORES[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
-    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         first, second = quoted.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:

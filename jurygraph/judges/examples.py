@@ -23,7 +23,7 @@ from rapidfuzz import fuzz
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, format_count, join_names, quote
-from jurygraph.prompts import Shot
+from jurygraph.prompts import ShownExample
 from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
 from jurygraph.schema.frozen_model import Number
@@ -497,13 +497,15 @@ def _leak_reason(
     return None
 
 
-def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
+def as_shots(examples: Sequence[Example], target: str) -> tuple[ShownExample, ...]:
     """Return examples in the form for the prompt, with pseudonyms for reviewers."""
     names = {target: TARGET_PSEUDONYM}
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
-        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
+        ShownExample(
+            names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or ""
+        )
         for example in examples
     )
 

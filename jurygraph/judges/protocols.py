@@ -147,7 +147,9 @@ def _lines(stakeholder: Stakeholder) -> Iterator[str]:
 LOWEST_SCORE = 1.0
 HIGHEST_SCORE = 10.0
 
-Ten = Annotated[float, Field(strict=True, ge=LOWEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)]
+ScoreToTen = Annotated[
+    float, Field(strict=True, ge=LOWEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)
+]
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -159,7 +161,7 @@ class GroundsReply(FrozenModel):  # the reason and its quotations, which come be
 
 
 class RatingReply(GroundsReply):
-    value: Ten
+    value: ScoreToTen
 
 
 class ItemReply(GroundsReply):
@@ -189,7 +191,7 @@ def rating(
 
 OVERALL_ASPECT = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (ScoreToTen, ...)}
 _DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
@@ -352,7 +354,7 @@ class PersonReply(FrozenModel):
     hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
     soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
     credibility: GroundsReply
-    utility: Ten
+    utility: ScoreToTen
 
 
 class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for each person, by name
@@ -367,7 +369,7 @@ class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for 
         return self
 
 
-class _Decomposed(ScoringProtocol):
+class _DecomposedProtocol(ScoringProtocol):
     """Verify the constraints of each person one by one, and derive a utility û_i from 1 to 10 for each.
 
     There are no questions if the task has no people. Both evaluators of this kind send the same request, byte for byte,
@@ -403,7 +405,7 @@ class _Decomposed(ScoringProtocol):
         return number
 
 
-class AdaptiveProtocol(_Decomposed):
+class AdaptiveProtocol(_DecomposedProtocol):
     """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
 
     name = "protocols.decomposed-adaptive"
@@ -412,7 +414,7 @@ class AdaptiveProtocol(_Decomposed):
     shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
 
 
-class UniformProtocol(_Decomposed):
+class UniformProtocol(_DecomposedProtocol):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"

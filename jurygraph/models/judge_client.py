@@ -562,7 +562,7 @@ def _is_word_start(text: str, word: str) -> bool:
     return text.startswith(word) and not text[len(word) :][:1].isalnum()
 
 
-class Investigated(NamedTuple):
+class InvestigationEnd(NamedTuple):
     """The end of an investigation: the reply, the request for a verdict alone, with which to repair it, and the results
     that the reply may quote."""
 
@@ -582,7 +582,7 @@ class Investigator(Protocol):
 
     async def investigate(
         self, client: "JudgeClient", request: Request, purpose: str | None
-    ) -> Investigated:
+    ) -> InvestigationEnd:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
 
 
@@ -830,10 +830,10 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    async def _answer(self, request: Request, purpose: str | None) -> Investigated:
+    async def _answer(self, request: Request, purpose: str | None) -> InvestigationEnd:
         """Return the first reply that is an answer: where the model may look things up, the last of that."""
         if self._investigator is None:
-            return Investigated(request, await self.send(request, purpose), ())
+            return InvestigationEnd(request, await self.send(request, purpose), ())
         return await self._investigator.investigate(self, request, purpose)
 
     def _read_reply(

@@ -21,7 +21,7 @@ from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.frozen_model import Id, require_type
 
 
-class Shot(NamedTuple):
+class ShownExample(NamedTuple):
     """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
 
     reviewer: str
@@ -163,7 +163,7 @@ def _fence_text(context: Any, text: str, name: str) -> str:
     return str(_jinja_environment().from_string(template).render(messages=enclosed))
 
 
-def _render_shots(context: Any, shots: Sequence[Shot]) -> str:
+def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE]
     rendered = []
@@ -175,7 +175,7 @@ def _render_shots(context: Any, shots: Sequence[Shot]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _render_shot(shot: Shot) -> str:
+def _render_shot(shot: ShownExample) -> str:
     """Render an example; cached, since it is part of many prompts."""
     ((_, template),) = load_prompt("example").sections
     environment = _jinja_environment().overlay(trim_blocks=False, lstrip_blocks=False)

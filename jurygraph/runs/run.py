@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from jurygraph.display import Displayed, draw_as_pages_do, format_line
+from jurygraph.display import ShortRepr, draw_as_pages_do, format_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
@@ -108,7 +108,7 @@ def response_changes(
     return changes | dict.fromkeys(remaining, "is new")
 
 
-class Run(Displayed):
+class Run(ShortRepr):
     """A stored run, opened for reading.
 
         with Run.open("run") as run:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.messages import (
     Path,
@@ -280,7 +280,7 @@ def _has_long_text(value: Any) -> bool:
     )
 
 
-class FrozenModel(Displayed, BaseModel):
+class FrozenModel(ShortRepr, BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
     model_config = ConfigDict(

@@ -22,7 +22,7 @@ from jurygraph.server.openapi import describe_server
 from jurygraph.server.protocols import PROTOCOLS, Protocol
 from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
-from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
+from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable_refusal
 from jurygraph.sources.files import count_levels
 from jurygraph.web_access import is_token, require_origin
 
@@ -129,7 +129,7 @@ class RewardServer:
     async def _handle(self, protocol: Protocol, request: web.Request) -> web.StreamResponse:
         """Answer a request with rewards, or refuse it."""
         if self._is_draining:
-            raise unavailable("the server ends; send this to the next one")
+            raise unavailable_refusal("the server ends; send this to the next one")
         in_work = max(self._open_requests, len(self._requests.unfinished))
         if in_work >= self._service.settings.most_requests:
             raise Refusal(429, f"{in_work} requests are in work already", RETRY_SECONDS)
@@ -159,9 +159,9 @@ class RewardServer:
             request.waiting -= 1
         if not request.work.done():
             problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refuse(unavailable(f"{problem}, and the same request gets its answer"))
+            return _refuse(unavailable_refusal(f"{problem}, and the same request gets its answer"))
         if request.work.cancelled():
-            return _refuse(unavailable("the server ended before this was scored"))
+            return _refuse(unavailable_refusal("the server ended before this was scored"))
         reply = request.work.result()
         if reply.status == 200:
             self._requests.note_delivered(request)
@@ -186,7 +186,7 @@ class RewardServer:
         except (InputError, PlanError, ConfigError) as error:
             return HttpAnswer(422, _error(str(error)))
         except JurygraphError as error:  # the judge gave no reward
-            return _refuse(unavailable(str(error)))
+            return _refuse(unavailable_refusal(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
             return HttpAnswer(500, _error("an error of the server; its log has more"))
@@ -196,9 +196,9 @@ class RewardServer:
 
     async def _show_readiness(self, request: web.Request) -> web.StreamResponse:
         if self._is_draining:
-            raise unavailable("the server ends")
+            raise unavailable_refusal("the server ends")
         if self._service.outage is not None:
-            raise unavailable(f"the judge gives no rewards: {self._service.outage}")
+            raise unavailable_refusal(f"the judge gives no rewards: {self._service.outage}")
         return web.json_response({"status": "ready"})
 
     async def _show_metrics(self, request: web.Request) -> web.StreamResponse:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
-from jurygraph.server.settings import Refusal, unavailable
+from jurygraph.server.settings import Refusal, unavailable_refusal
 
 MAX_SCORED_MEMBERS = 4096
 """Members of scored cohorts that are kept, so that late ones are told so."""
@@ -63,7 +63,7 @@ class JoinedCohort(NamedTuple):
     positions: list[int]
 
 
-class Cohorts:
+class CohortTable:
     """Brings members together by their key."""
 
     def __init__(self, wait: float) -> None:
@@ -195,4 +195,6 @@ class Cohorts:
         for key, cohort in list(self._cohorts.items()):
             if not cohort.is_closed:
                 cohort.timer.cancel()
-                self._fail(key, cohort, unavailable("the server ends; send the group again"))
+                self._fail(
+                    key, cohort, unavailable_refusal("the server ends; send the group again")
+                )

@@ -21,7 +21,7 @@ from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Response, Task, Trace
-from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
+from jurygraph.server.cohorts import CohortKey, CohortTable, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
     WINDOW_OF_CODE,
@@ -84,7 +84,7 @@ class RewardService:
         if window is None:
             window = WINDOW_OF_MODELS if jury.gateways else WINDOW_OF_CODE
         self.scorer = GroupScorer(jury, window)
-        self.cohorts = Cohorts(settings.cohort_wait)
+        self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardCounts()
         self.outage: str | None = None

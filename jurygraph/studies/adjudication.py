@@ -25,7 +25,7 @@ from jurygraph.studies import consensus
 from jurygraph.studies.consensus import (
     FittedConsensus,
     StudyPreset,
-    name_likeliest,
+    name_likeliest_classes,
     rank_agents,
 )
 from jurygraph.studies.report import Report, ReportTable
@@ -85,7 +85,7 @@ class MovedAgent(NamedTuple):
     rank: float
 
 
-class Moved(NamedTuple):
+class ConsensusChange(NamedTuple):
     """The number of new `labels`, and what they moved.
 
     Items with another likeliest label come first, and then those whose ambiguity changed most; agents by their rank.
@@ -182,14 +182,14 @@ def _refuse_others(before: SavedConsensus, now: SavedConsensus) -> None:
         )
 
 
-def compare(before: SavedConsensus, now: SavedConsensus) -> Moved:
+def compare(before: SavedConsensus, now: SavedConsensus) -> ConsensusChange:
     """Return what changed from a consensus to one of the same items and agents with more labels."""
     items = []
     for name, old in before.items.items():
         new = now.items[name]
         if new.posterior != old.posterior:
-            label_before = name_likeliest(before.classes, old.posterior)
-            label = name_likeliest(now.classes, new.posterior)
+            label_before = name_likeliest_classes(before.classes, old.posterior)
+            label = name_likeliest_classes(now.classes, new.posterior)
             items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity.
     items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
@@ -201,4 +201,4 @@ def compare(before: SavedConsensus, now: SavedConsensus) -> Moved:
         old_score = before.agents[name].score
         new_score = now.agents[name].score
         agents.append(MovedAgent(name, old_score, new_score, ranks_before[name], ranks[name]))
-    return Moved(now.counts.rows - before.counts.rows, items, agents)
+    return ConsensusChange(now.counts.rows - before.counts.rows, items, agents)

@@ -99,7 +99,7 @@ _MAX_OUTER = 256
 """Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _DECIMALS = 12  # sums in another order differ in their last bits
 
-Slot = tuple[str, tuple[str, ...]]
+VerdictSlot = tuple[str, tuple[str, ...]]
 """Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
 
 
@@ -120,7 +120,7 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: Mapping[Slot, JudgedSlot]
+    verdicts: Mapping[VerdictSlot, JudgedSlot]
     group: str | None = None
 
 
@@ -156,9 +156,9 @@ def compared_responses(
         yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
-def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
+def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[VerdictSlot, JudgedSlot]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
-    samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
+    samples: dict[VerdictSlot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             question = verdict.question
@@ -493,7 +493,7 @@ def condition_outcomes(
     return outcomes
 
 
-def to_comment(
+def render_comment(
     report: Report, outcomes: Sequence[ConditionOutcome], messages: Sequence[str], command: str
 ) -> str:
     """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.

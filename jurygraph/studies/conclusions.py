@@ -34,7 +34,7 @@ def compare_with_bound(cell: object, bound: float) -> int | None:
     return (estimate.low > bound) - (estimate.high < bound)
 
 
-def describe_need(cell: object, bound: float, count: int, noun: str) -> str:
+def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> str:
     """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
     estimate = as_interval(cell)
     assert estimate is not None
@@ -62,7 +62,7 @@ def describe_agreement(
     if side < 0:
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
-        need = describe_need(cell, 0.0, count, noun)
+        need = describe_needed_count(cell, 0.0, count, noun)
         finding = f"{symbol} {_show(cell)}, but with {count} {noun} its interval contains 0"
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     grade = compare_with_bound(cell, good)
@@ -71,7 +71,7 @@ def describe_agreement(
     better = f"{subject} agrees with people more than guessing would"
     if grade == -1:
         return f"{better}, but not well, which takes {good:g}: {detail}."
-    need = describe_need(cell, good, count, noun)
+    need = describe_needed_count(cell, good, count, noun)
     return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
 
 
@@ -128,7 +128,7 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
         relation = "nearer to" if side > 0 else "farther from"
         yield f"It is {relation} them than {constant}, by {_show_size(cell)} {unit}."
     elif side == 0:
-        need = describe_need(cell, 0.0, judge["n"], "labels")
+        need = describe_needed_count(cell, 0.0, judge["n"], "labels")
         lead = f"{_show(cell)} {unit}"
         yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
 
@@ -250,7 +250,7 @@ def conclude_credit(figures: Figures) -> list[str]:
         if side is None:
             sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
         elif side == 0:
-            need = describe_need(cell, 0.0, count, "rubrics")
+            need = describe_needed_count(cell, 0.0, count, "rubrics")
             sentences.append(f"Whether the graph {fewer} cannot be told: {detail}; {need}.")
         elif side == -1:
             sentences.append(f"The graph {fewer}: {detail} from flat, {count} graphs.")

@@ -12,8 +12,8 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import (
     AgentScore,
     Consensus,
-    Credited,
     ExpectedAmbiguity,
+    ItemPosteriors,
     MajorityVote,
     Refits,
 )
@@ -329,7 +329,7 @@ class FittedConsensus:
     values: tuple[float, ...]
     warnings: tuple[str, ...]
 
-    def items_by_method(self, method: Method) -> Credited:
+    def items_by_method(self, method: Method) -> ItemPosteriors:
         if method == "majority":
             return self.majority
         return self.model.hard_labels() if method == "dawid-skene" else self.model
@@ -633,7 +633,7 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _find_changes(credited: Credited, comparison: Mapping[str, Figures]) -> Figures:
+def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
     """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
@@ -744,7 +744,7 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
         yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
-def name_likeliest(classes: Sequence[Label], posterior: Sequence[float]) -> str:
+def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
     """Return the likeliest class of an item, or all of equal probability."""
     greatest = max(posterior)
     shares = zip(classes, posterior, strict=True)
@@ -755,7 +755,7 @@ def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
     for name, item in _sort_descending(figures["items"], "ambiguity"):
-        labels = name_likeliest(figures["classes"], item["posterior"])
+        labels = name_likeliest_classes(figures["classes"], item["posterior"])
         rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)

@@ -49,8 +49,8 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
     describe_range,
+    describe_series,
     list_omissions,
     omission_notes,
 )
@@ -221,7 +221,7 @@ class RubricSheet:
 
 
 @dataclass
-class Sheets:
+class ScoreSheets:
     """The sheets of a run with its κ, and the number of tasks and responses left out of them, by reason."""
 
     kappa: float
@@ -231,7 +231,7 @@ class Sheets:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
+def read_sheets(run: Run, advance: ProgressCallback) -> ScoreSheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
@@ -241,7 +241,7 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
 
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
-    sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
+    sheets = ScoreSheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
     for group in run.group_records():
         scored = sorted(run.group(group), key=lambda response: response.trace.response_id)
         sheets.responses += len(scored)
@@ -288,7 +288,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
 
 
 def _add_sheet(
-    sheets: Sheets,
+    sheets: ScoreSheets,
     run: Run,
     task_id: str,
     scored: list[ScoredResponse],
@@ -356,7 +356,7 @@ class RuleScores(NamedTuple):
     rewards: Floats
 
 
-def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
+def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
@@ -410,7 +410,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     )
 
 
-def _count_edges(sheets: Sheets, cases: Cases) -> Figures:
+def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
     graphs = 0
     exact = 0
     examples = 0
@@ -572,7 +572,9 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     return figures
 
 
-def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
+def _ablations(
+    sheets: ScoreSheets, cases: Cases, flat_rewards: Floats, random_graphs: int
+) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
     def variant(rule: Scoring) -> Figures:
@@ -775,7 +777,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        courses = [describe_course(line.label.capitalize(), "κ =", line) for line in series]
+        courses = [describe_series(line.label.capitalize(), "κ =", line) for line in series]
         title = "; ".join(courses)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:

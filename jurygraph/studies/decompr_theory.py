@@ -150,7 +150,7 @@ def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
 
 
-def tilt_of(n: int) -> Floats:
+def weight_tilts(n: int) -> Floats:
     """Return E[ŵ] - w* of the ensemble's judge, which sums to 0, [n]."""
     return np.linspace(WEIGHT_TILT, -WEIGHT_TILT, n)
 
@@ -158,7 +158,7 @@ def tilt_of(n: int) -> Floats:
 def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     """Return Var[R̄_M] = Var[R̂] / M, and the bias Σ (E[ŵ_i] - w_i*) u_i* that no number of calls takes away (B.3)."""
     weights, utilities, covariance = known_judge(n)
-    tilt = tilt_of(n)
+    tilt = weight_tilts(n)
     terms = variance_terms(
         weights + tilt, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
     )
@@ -169,7 +169,7 @@ def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = known_judge(n)
-    tilted = target + tilt_of(n)
+    tilted = target + weight_tilts(n)
     means = np.zeros(VARIANT_COUNT)
     for _ in range(calls):
         _, _, scores = _draw_judgements(rng, tilted, true_utilities)

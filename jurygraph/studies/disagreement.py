@@ -25,7 +25,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
+    describe_series,
     list_omissions,
     omission_notes,
 )
@@ -66,7 +66,7 @@ class Samples:
     left_out: Mapping[str, int]
 
 
-def read_samples(
+def read_component_samples(
     run: Run,
     advance: ProgressCallback = lambda tasks: None,
     components: Sequence[str] = (),
@@ -263,7 +263,7 @@ def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
         subject = title[0].upper() + title[1:]
         if len(series) > 1:
             subject += f" of {series[0].label}"
-        sentence = describe_course(subject, "step", series[0])
+        sentence = describe_series(subject, "step", series[0])
         yield Plot(sentence, "line", series, x_label="step")
 
 

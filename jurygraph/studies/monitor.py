@@ -26,10 +26,10 @@ from jurygraph.schema import Trace
 from jurygraph.studies.report import (
     Plot,
     PlotSeries,
+    PlotShading,
     Report,
     ReportTable,
-    Shading,
-    describe_course,
+    describe_series,
 )
 
 ScoredGroup = list[ScoredResponse]
@@ -120,8 +120,8 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
         shaded = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            shaded.append(Shading(alert.since, alert.step, label, alert.adverse))
-        title = describe_course(f"{series.name}: no change was found; it", "step", line)
+            shaded.append(PlotShading(alert.since, alert.step, label, alert.adverse))
+        title = describe_series(f"{series.name}: no change was found; it", "step", line)
         changes = [_describe_change(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES])}"

@@ -27,7 +27,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
+    describe_series,
 )
 from jurygraph.studies.reviewers import predict
 
@@ -222,7 +222,7 @@ class PowerStudy:
             by_dimension.setdefault(row["dimension"], []).append(line)
         for dimension, series in by_dimension.items():
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
-            title = f"{describe_course(interval, 'items', series[0])} ({series[0].label})"
+            title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 

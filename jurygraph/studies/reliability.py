@@ -31,7 +31,7 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
-from jurygraph.views.agents import NO_LIMITS, limits_of, within_limits
+from jurygraph.views.agents import NO_LIMITS, clip_to_limits, limits_of
 
 MEAN_SIZES = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -176,7 +176,7 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = mean_over(scores.rewards.values, scores.rewards.units)
     assert mean is not None, "a run without rewards is refused"
-    mean = within_limits(mean, scores.limits)
+    mean = clip_to_limits(mean, scores.limits)
     questions = [split_scores(question) for question in scores.questions]
     by_question: dict[str, dict[str, Scores]] = {}
     for question_scores in scores.questions:

@@ -503,12 +503,12 @@ _MAX_ROWS = 40
 _MOST_REASONS = 8
 _MAX_REASON = 90
 
-Judged = tuple[ScoredPart, Sequence[Predictions]]
+JudgedPart = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
 
 def report(
-    judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
+    judged: Sequence[JudgedPart], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
 ) -> Report:
     """Compare judges of reviewers.
 
@@ -835,7 +835,7 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
 
-def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+def _notes(judged: Sequence[JudgedPart]) -> Iterator[str]:
     yield from note_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
         name = part.dimension or "all"

@@ -88,7 +88,7 @@ def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> 
     return ratio_of_means(semantic, repeat, 1 - 2 / freedom)
 
 
-def wording_alone(semantic: Clustered, repeat: Clustered) -> Estimate | None:
+def wording_variance(semantic: Clustered, repeat: Clustered) -> Estimate | None:
     """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
     part = difference_of_means(semantic, repeat)
     if part is None:
@@ -463,7 +463,7 @@ def _wording_figures(units: Sequence[SeedUnit], size: int) -> Figures:
     return {
         "semantic_to_repeat": semantic_to_repeat(semantic, repeat, freedom),
         "repeat_freedom": freedom,
-        "wording_alone": wording_alone(semantic, repeat),
+        "wording_alone": wording_variance(semantic, repeat),
     }
 
 

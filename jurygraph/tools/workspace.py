@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple
 
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, ToolError
 from jurygraph.messages import shorten
 
@@ -122,7 +122,7 @@ def _safe_steps(path: str) -> PathSteps | None:
     return steps if all(len(name.encode()) <= _MAX_NAME for name in steps) else None
 
 
-class Workspace(Displayed, ABC):
+class Workspace(ShortRepr, ABC):
     """The files of one response. It holds nothing open: each call opens what it needs."""
 
     repeats_paths = False

@@ -36,7 +36,7 @@ from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
     ComparedResponse,
     JudgedSlot,
-    Slot,
+    VerdictSlot,
     compared_responses,
 )
 
@@ -415,7 +415,7 @@ def _read_rows(packed: bytes) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _unpack_verdicts(packed: bytes) -> list[dict[Slot, JudgedSlot]]:
+def _unpack_verdicts(packed: bytes) -> list[dict[VerdictSlot, JudgedSlot]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
@@ -426,7 +426,7 @@ def _unpack_verdicts(packed: bytes) -> list[dict[Slot, JudgedSlot]]:
     ]
 
 
-class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
+class _PackedVerdicts(Mapping[VerdictSlot, JudgedSlot]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
     __slots__ = ("_packed", "_row")
@@ -435,10 +435,10 @@ class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
         self._packed = packed
         self._row = row
 
-    def __getitem__(self, slot: Slot) -> JudgedSlot:
+    def __getitem__(self, slot: VerdictSlot) -> JudgedSlot:
         return _unpack_verdicts(self._packed)[self._row][slot]
 
-    def __iter__(self) -> Iterator[Slot]:
+    def __iter__(self) -> Iterator[VerdictSlot]:
         return iter(_unpack_verdicts(self._packed)[self._row])
 
     def __len__(self) -> int:

@@ -127,7 +127,7 @@ def _compare_agents(
             ends.append(_measure_difference(sums, totals.responses)[0])
     intervals = [interval_among(each, pairs) for each in (estimate, *ends)]
     low, high = intervals[0]
-    cut = within_limits(
+    cut = clip_to_limits(
         estimate._replace(low=low, high=high), (limits[0] - limits[1], limits[1] - limits[0])
     )
     least, most = (end.value for end in ends) if ends else (None, None)
@@ -160,7 +160,7 @@ def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     return estimate, True
 
 
-def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     least, most = limits
     # a combiner of one's own may give more than 1, and rounding a little more
@@ -229,7 +229,7 @@ def measure_agents(
     means = []
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
-        means.append(mean and within_limits(mean, limits))
+        means.append(mean and clip_to_limits(mean, limits))
     pairs = len(means) - means.count(None) - 1
     ranked = []
     for row, agent in enumerate(agents):

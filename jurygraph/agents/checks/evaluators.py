@@ -58,11 +58,11 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import ParamsModel
 
-Open = Literal["unshown", "untold"]
+UnknownTruth = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
 data. `untold`: the tables have no value, which is no fault of the response."""
 
-Truth = Literal["yes", "no"] | Open
+Truth = Literal["yes", "no"] | UnknownTruth
 _ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
@@ -93,7 +93,7 @@ class ListedItem(NamedTuple):
         result = parse_number(self.value(operand) if isinstance(operand, str) else operand)
         return float(result) if result is not None and result >= 0 else None
 
-    def reason_unknown(self, column: str) -> Open:
+    def reason_unknown(self, column: str) -> UnknownTruth:
         if self.finding is None or not self.has_row or column in self.finding["own"]:
             return "unshown"
         return "untold"
@@ -118,7 +118,7 @@ class CheckResult(NamedTuple):
     items: Sequence[ListedItem] = ()
 
 
-class Unknowns:
+class UnknownValues:
     """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Unknowns:
         items = {id(item): item for item, _ in self._unknown}
         return CheckResult(False, share, message, [*items.values()])
 
-    def _describe(self, why: Open) -> str:
+    def _describe(self, why: UnknownTruth) -> str:
         descriptions = [
             item.describe_unknown(column)
             for item, column in self._unknown
@@ -225,10 +225,10 @@ the two cannot be compared."""
 
 
 ListedItems = Mapping[str, Sequence[ListedItem]]
-Counted = Mapping[Truth, bool]
+CountedTruths = Mapping[Truth, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
-CountMeasure = Callable[[Counted], float | None]
+CountMeasure = Callable[[CountedTruths], float | None]
 """A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
 bound. Counting more never makes it smaller."""
 
@@ -250,11 +250,11 @@ def decide_check(check: Check, items: ListedItems) -> CheckResult:
 
 
 def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = Unknowns()
+    unknown = UnknownValues()
     truths = [unknown.run_tests(check.where, item) for item in items]
     at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
 
-    def count(counted: Counted) -> float:
+    def count(counted: CountedTruths) -> float:
         return sum(counted[truth] for truth in truths)
 
     return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
@@ -263,7 +263,7 @@ def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    unknown = Unknowns()
+    unknown = UnknownValues()
     truths: list[tuple[ListedItem, Truth, Truth]] = []
     for item in items:
         among = unknown.run_tests(check.among, item)
@@ -272,7 +272,7 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not truths:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
-    def share(counted: Counted) -> float | None:
+    def share(counted: CountedTruths) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
         passing = [
             counted[truth]
@@ -292,14 +292,14 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     if not any(items[term.of] for term in terms):
         sources = dict.fromkeys(term.of for term in terms)
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(sources)}")
-    unknown = Unknowns()
+    unknown = UnknownValues()
     addends: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
             price, unpriced = _price(term, item)
             addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
-    def total(counted: Counted) -> float:
+    def total(counted: CountedTruths) -> float:
         prices = [price for _, truth, price in addends if counted[truth]]
         try:
             return math.fsum(prices) / per  # the same in every order
@@ -327,7 +327,11 @@ def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
 
 
 def _decide_bound(
-    check: Check, measure: CountMeasure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
+    check: Check,
+    measure: CountMeasure,
+    label: str,
+    unknown: UnknownValues,
+    at: Sequence[ListedItem],
 ) -> CheckResult:
     worlds = _measure_worlds(measure, unknown)
     values = [value for value in chain.from_iterable(worlds) if value is not None]
@@ -355,7 +359,7 @@ class _Words(NamedTuple):
 _Worlds = Sequence[Sequence[float | None]]
 
 
-def _measure_worlds(measure: CountMeasure, unknown: Unknowns) -> _Worlds:
+def _measure_worlds(measure: CountMeasure, unknown: UnknownValues) -> _Worlds:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
     if not unknown:
         return [[measure({"yes": True, "no": False})] * 2] * 2
@@ -372,7 +376,7 @@ def _conclude_check(
     worlds: _Worlds,
     bound: _Interval,
     words: _Words,
-    unknown: Unknowns,
+    unknown: UnknownValues,
     at: Sequence[ListedItem],
     *,
     share: Callable[[], float],
@@ -429,7 +433,7 @@ def _describe_range(span: _Interval, digits: int | None = None) -> str:
     return f"{upper} or less" if low == -math.inf else f"{lower} to {upper}"
 
 
-class _Value(NamedTuple):
+class _ItemValue(NamedTuple):
     """A value of an item, the truth of counting it, and whether the value is unknown and so could be any."""
 
     item: ListedItem
@@ -439,15 +443,15 @@ class _Value(NamedTuple):
 
 
 def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = Unknowns()
+    unknown = UnknownValues()
     column = check.column or ""
-    values: list[_Value] = []
+    values: list[_ItemValue] = []
     for item in items:
         value = item.value(column)
         truth = unknown.run_tests(check.where, item, () if value is not None else (column,))
         if truth != "no":
             parts = [None] if value is None else split_list(value, item.lists.get(column))
-            values += [_Value(item, truth, part, value is None) for part in parts]
+            values += [_ItemValue(item, truth, part, value is None) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
         return _decide_includes(label, check.includes, values, unknown)
@@ -460,9 +464,9 @@ _NONE_ALLOWED: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes(
-    label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+    label: str, wanted: Sequence[Scalar], values: Sequence[_ItemValue], unknown: UnknownValues
 ) -> CheckResult:
-    def count_included(counted: Counted) -> float:
+    def count_included(counted: CountedTruths) -> float:
         entries = [entry for entry in values if counted[entry.truth]]
         return sum(
             any(entry.is_any or are_equal(entry.value, value) for entry in entries)
@@ -484,7 +488,7 @@ def _decide_includes(
 
 
 def _decide_excludes(
-    label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+    label: str, barred: Sequence[Scalar], values: Sequence[_ItemValue], unknown: UnknownValues
 ) -> CheckResult:
     perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
     violations = [entry for entry in perhaps if entry.truth == "yes"]
@@ -492,7 +496,7 @@ def _decide_excludes(
     fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
     words = _Words(includes_none, fails, includes_none)
 
-    def count_barred(counted: Counted) -> float:
+    def count_barred(counted: CountedTruths) -> float:
         return sum(counted[entry.truth] for entry in perhaps)
 
     def share() -> float:
@@ -505,15 +509,17 @@ def _decide_excludes(
     return _conclude_check(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
 
 
-def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+def _decide_distinct(
+    label: str, values: Sequence[_ItemValue], unknown: UnknownValues
+) -> CheckResult:
     keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
 
-    def count_repeats(counted: Counted) -> float:
+    def count_repeats(counted: CountedTruths) -> float:
         present = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(present) - len(set(present) - {None})
 
-    repeated: list[_Value] = []
+    repeated: list[_ItemValue] = []
     distinct: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.truth == "yes":

@@ -227,7 +227,7 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
         yield name, value
 
 
-Found = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
+FindingStatus = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
 _MAX_PLACES = 5
 _MAX_CHARACTERS = 200
 
@@ -246,7 +246,7 @@ class FactFinding(TypedDict):
 
     at: list[str]
     text: str
-    found: Found
+    found: FindingStatus
     table: str | None
     row: int | None
     values: dict[str, Any]
@@ -264,7 +264,7 @@ def describe_finding(finding: FactFinding) -> str:
         actual = to_text(finding["values"].get(column))
         claimed = shorten(finding["claimed"][column], _MAX_CHARACTERS)
         differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
-    descriptions: dict[Found, str] = {
+    descriptions: dict[FindingStatus, str] = {
         "confirmed": f"is there{where}",
         "differs": f"is there{where}, but {', '.join(differences)}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
@@ -304,7 +304,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
     response_columns = sorted(name for name in fixed_values if name not in columns)
     if not rows:
         elsewhere = _describe_places(table, key[0])[:_MAX_PLACES]
-        found: Found = "elsewhere" if elsewhere else "unknown"
+        found: FindingStatus = "elsewhere" if elsewhere else "unknown"
         return _build_finding(
             claim, found, table=table.name, values=values, own=response_columns, places=elsewhere
         )
@@ -339,7 +339,7 @@ def _describe_places(table: FactTable, name: str) -> list[str]:
     return sorted(names - {""})
 
 
-def _build_finding(claim: FactClaim, found: Found, **fields: Any) -> FactFinding:
+def _build_finding(claim: FactClaim, found: FindingStatus, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
         "text": claim.text,

@@ -87,7 +87,7 @@ class CalculationStep:
     is_right: bool
 
 
-class _Side(NamedTuple):
+class _EquationSide(NamedTuple):
     """The tokens of one side; `doubtful` if text around may change its meaning."""
 
     tokens: Sequence[re.Match[str]]
@@ -169,7 +169,7 @@ def _read_step(
     return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
 
 
-def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
+def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _EquationSide:
     low = edge.end() if edge else 0
     cut = max(low, equals - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
@@ -196,7 +196,7 @@ def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _Sid
     text_before = "" if is_bracketed else plain[max(low, previous - MAX_SIDE_CHARACTERS) : previous]
     if not text_before and edge and edge.group() == ">>" and not is_bracketed:
         text_before = ">"
-    return _Side(side, text_before != "" and _may_belong(text_before, side[0], previous))
+    return _EquationSide(side, text_before != "" and _may_belong(text_before, side[0], previous))
 
 
 def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
@@ -217,7 +217,7 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
     return mark == ")"
 
 
-def _read_right_side(line: str, plain: str, start: int, stop: int) -> _Side:
+def _read_right_side(line: str, plain: str, start: int, stop: int) -> _EquationSide:
     stop = min(stop, start + MAX_SIDE_CHARACTERS)
     if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
@@ -237,10 +237,12 @@ def _read_right_side(line: str, plain: str, start: int, stop: int) -> _Side:
         raise _NotArithmetic
     end = side[-1].end()
     is_cut = len(side) < length or end >= start + MAX_SIDE_CHARACTERS - 1
-    return _Side(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
+    return _EquationSide(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
 
 
-def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, bool]:
+def _compare_sides(
+    left: _EquationSide, right: _EquationSide
+) -> tuple[Fraction, Fraction | None, bool]:
     claimed = _evaluate(right.tokens)
     try:
         exact = _evaluate(left.tokens)
@@ -266,7 +268,7 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
 
 
 def _is_true_result(
-    left: _Side,
+    left: _EquationSide,
     exact: Fraction,
     claimed: Fraction,
     right: Sequence[re.Match[str]],

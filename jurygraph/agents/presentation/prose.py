@@ -35,7 +35,7 @@ from jurygraph.agents.presentation.variants import (
     PresentationSet,
 )
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.schema import Material, Response, TaskView
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ NO_RECORD = "no record of the text was found in it"
 UNREADABLE_REASON = "no record, read back"
 
 
-class Piece(NamedTuple):
+class ProsePiece(NamedTuple):
     """A heading, an item of a list, or a sentence: its text, and what stands `before` it (blanks, line breaks, a
     bullet).
 
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
         return self.text.startswith("|")
 
 
-class Said(NamedTuple):
+class TextContent(NamedTuple):
     """Content of a text as `extract` reads it: numbers and names, the status of each person's needs, and how often it
     negates and compares.
     """
@@ -86,10 +86,10 @@ class Prose(NamedTuple):
     """
 
     response: Response
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ProsePiece, ...]
     end: str
     people: tuple[str, ...]
-    said: Said
+    said: TextContent
     note: str = ""
 
     @property
@@ -166,7 +166,7 @@ def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], 
                 yield kind, record, evidence
 
 
-def _said(material: Material, people: Sequence[str]) -> Said:
+def _said(material: Material, people: Sequence[str]) -> TextContent:
     quotes = {}
     statuses = []
     for kind, record, evidence in _read_records(material):
@@ -175,7 +175,7 @@ def _said(material: Material, people: Sequence[str]) -> Said:
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
     strengths = count_strengths(text)
-    return Said(
+    return TextContent(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
@@ -198,7 +198,7 @@ _BACK_REFERENCE = re.compile(
 """What begins a piece that cannot be moved away from the one before it."""
 
 
-def split(text: str) -> tuple[tuple[Piece, ...], str]:
+def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0
@@ -211,7 +211,7 @@ def split(text: str) -> tuple[tuple[Piece, ...], str]:
         starts = [start.end(), *inner]
         for begin, stop in zip(starts, [*inner, line.end()], strict=True):
             words = text[begin:stop].rstrip()
-            pieces.append(Piece(text[end:begin], words, is_heading))
+            pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
     return tuple(pieces), text[end:]
 
@@ -223,11 +223,11 @@ def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
             yield gap.end()
 
 
-def join(pieces: Sequence[Piece], end: str = "") -> str:
+def join(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
-def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
+def _label(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
     """Return the pieces with what the records that quote them are about."""
     labelled = list(pieces)
     starts = []
@@ -245,7 +245,7 @@ def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
     return tuple(labelled)
 
 
-def _labelled(piece: Piece, kind: str, record: Mapping[str, Any]) -> Piece:
+def _labelled(piece: ProsePiece, kind: str, record: Mapping[str, Any]) -> ProsePiece:
     topics = piece.topics | {kind}
     people = piece.people
     if "person" in record:
@@ -318,10 +318,10 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
 
 
 def _exchange(
-    pieces: Sequence[Piece], groups: Sequence[PieceRange], order: Sequence[int]
-) -> list[Piece]:
+    pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
+) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved: list[Piece] = []
+    moved: list[ProsePiece] = []
     end = 0
     for (start, stop), source in zip(groups, order, strict=True):
         first, *others = pieces[slice(*groups[source])]
@@ -442,9 +442,9 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
 # What a model wrote, read back
 
 
-def first_difference(original: Said, variant: Said) -> str | None:
+def first_difference(original: TextContent, variant: TextContent) -> str | None:
     """Return what of a text is read otherwise in a variant of it: numbers, names, …; None if nothing is."""
-    for field in Said._fields:
+    for field in TextContent._fields:
         if getattr(original, field) != getattr(variant, field):
             return f"{field}, read back"
     return None
@@ -458,7 +458,7 @@ async def check_written(
     They are counted in `discarded` and `broken`. A family that has fewer versions left is undefined for this response.
     Raises the errors that end a run.
     """
-    checks = await each_answered(
+    checks = await gather_all(
         _find_difference(prose, view, variant.text, client) for variant in written.variants
     )
     found = PresentationSet(written.original)

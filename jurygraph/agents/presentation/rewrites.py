@@ -27,7 +27,7 @@ from jurygraph.agents.presentation.variants import (
     render,
 )
 from jurygraph.agents.roles import ask_model
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel
 
@@ -365,7 +365,7 @@ async def rewrite_statements(
             found.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written = await each_answered(
+        written = await gather_all(
             _write(original.text, statements, client, family, number) for number in numbers
         )
         texts = {}

@@ -13,10 +13,10 @@ from jurygraph.agents.graph_annotator import graph_statistics, load_domain
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import (
-    AsJson,
     ConfigFile,
     DryRun,
     EdgesFrom,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -82,7 +82,7 @@ def annotate(
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Annotate which criteria depend on which (GEAR), with a model.
 
@@ -279,7 +279,7 @@ def profiles(
     file: Annotated[str, option("PROFILES", "Output file.", "-o", "--out")],
     config: ConfigFile = None,
     model: ModelName = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Read profiles in text as constraints, with a model.
 

@@ -9,12 +9,12 @@ import typer
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import (
-    AsJson,
     AsMarkdown,
     Conditions,
     DryRun,
     FilesOutside,
     HtmlFile,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -59,7 +59,7 @@ def attack(
     plot: PlotFile = None,
     html: HtmlFile = None,
     markdown: AsMarkdown = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Attack the config's judge, and measure its false positives.
 

@@ -11,6 +11,7 @@ from jurygraph.cli.options import (
     AsJson,
     ColumnNames,
     ItemColumn,
+    JsonOption,
     ReviewerColumn,
     ScoreColumn,
     argument,
@@ -32,7 +33,7 @@ from jurygraph.interchange.readers import (
     TRIAL_READERS,
     VOTE_READERS,
 )
-from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
@@ -47,7 +48,7 @@ FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
-Only = Annotated[
+OnlyOption = Annotated[
     ImportSelection | None,
     option(
         None,
@@ -82,7 +83,7 @@ def import_(
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    only: Only = None,
+    only: OnlyOption = None,
     scale: ScaleOption = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
@@ -90,7 +91,7 @@ def import_(
     label: ScoreColumn = None,
     annotator: ReviewerColumn = None,
     raters: RaterColumns = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
 
@@ -283,7 +284,7 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
 
 
 def _import_tasks(
-    rows: Iterable[Imported], target: str, only: ImportSelection | None, json: bool
+    rows: Iterable[ImportResult], target: str, only: ImportSelection | None, json: bool
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
@@ -304,7 +305,7 @@ def _import_tasks(
 
 
 def _select_tasks(
-    rows: Iterable[Imported],
+    rows: Iterable[ImportResult],
     only: ImportSelection | None,
     counts: dict[str, int],
     notes: Mapping[str, list[str]],

@@ -17,6 +17,7 @@ from jurygraph.cli.options import (
     AsJson,
     ColumnNames,
     ItemColumn,
+    JsonOption,
     PlotFile,
     RatingsInput,
     RatingsInputs,
@@ -347,7 +348,7 @@ def assign(
     item: ItemColumn = None,
     column: ColumnNames = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.
 

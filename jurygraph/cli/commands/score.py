@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import (
-    AsJson,
     Conditions,
     ConfigFile,
     ContextColumn,
@@ -16,6 +15,7 @@ from jurygraph.cli.options import (
     FilesOutside,
     GroupBy,
     IdColumn,
+    JsonOption,
     MaxCalls,
     MaxCost,
     MessagesColumn,
@@ -23,7 +23,7 @@ from jurygraph.cli.options import (
     PromptColumn,
     ReferenceColumn,
     ResponseColumns,
-    ResponseFrom,
+    ResponseFromOption,
     RubricColumn,
     SettingsOption,
     TableAgentColumn,
@@ -81,7 +81,7 @@ def score(
     group_by: GroupBy = None,
     agent_column: TableAgentColumn = None,
     messages_column: MessagesColumn = None,
-    response_from: ResponseFrom = None,
+    response_from: ResponseFromOption = None,
     context_column: ContextColumn = None,
     workspace_column: WorkspaceColumn = None,
     config: ConfigFile = None,
@@ -116,7 +116,7 @@ def score(
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
     gate: Conditions = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Score responses and store every reward with its full trace.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from jurygraph.cli.options import (
-    AsJson,
+    JsonOption,
     OnlyAgent,
     OnlyStatus,
     OutFile,
@@ -72,7 +72,7 @@ def show(
     texts: Annotated[
         bool, typer.Option("--texts", help="Show query and text of the response whole.")
     ] = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Show the rewards of a run, the full trace of a response, or the calls behind it.
 
@@ -176,7 +176,7 @@ def explain(
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost.
 

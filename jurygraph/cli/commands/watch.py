@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson, HtmlFile, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.options import HtmlFile, JsonOption, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -42,7 +42,7 @@ def watch(
     ] = False,
     plot: PlotFile = None,
     html: HtmlFile = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Watch a run's rewards, and alert when they are being gamed.
 

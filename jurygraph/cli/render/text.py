@@ -173,7 +173,7 @@ def progress(
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         lines = _ProgressLines(label, total, what, suffix)
-        with nullcontext() if suffix is str else lines.beating():
+        with nullcontext() if suffix is str else lines.printing_repeatedly():
             yield lines.advance
         return
     from rich.console import Console
@@ -244,7 +244,7 @@ class _ProgressLines:
         return f"about {minutes:.0f} min left" if minutes >= 1.0 else "less than a minute left"
 
     @contextmanager
-    def beating(self) -> Iterator[None]:
+    def printing_repeatedly(self) -> Iterator[None]:
         """Print while nothing is finished, from a thread of its own, until the block ends."""
         beat = threading.Thread(target=self._print_repeatedly, daemon=True)
         beat.start()

@@ -178,13 +178,13 @@ class _Choice(TypedDict):
     logprobs: NotRequired[Any]
 
 
-class _Envelope(TypedDict):
+class _ChatCompletion(TypedDict):
     choices: Annotated[list[_Choice], Field(min_length=1), FailFast()]
     model: NotRequired[str | None]
     usage: NotRequired[Any]
 
 
-_ENVELOPE = TypeAdapter(_Envelope)
+_ENVELOPE = TypeAdapter(_ChatCompletion)
 
 
 class OpenAICompatible(Backend):
@@ -299,7 +299,7 @@ def _endpoint(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def read_reply(envelope: _Envelope, request: Request | None = None) -> Reply:
+def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Reply:
     """Return the reply in an envelope, from its first choice; with its calls of tools if the request offers some."""
     choice = envelope["choices"][0]
     message = choice["message"]

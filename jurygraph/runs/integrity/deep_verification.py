@@ -155,7 +155,7 @@ class OfflineBackend(Backend):
 
     async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
         lookup = stored.lookup
-        if problem := find_forgery(stored, planned):
+        if problem := find_lookup_forgery(stored, planned):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
@@ -168,7 +168,7 @@ _PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
+def find_lookup_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED_FIELDS:
         if getattr(stored.lookup, name) != getattr(planned.lookup, name):

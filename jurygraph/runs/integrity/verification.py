@@ -152,7 +152,7 @@ def _verify_snapshot(
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
     chain = Chain()
     try:
-        chain.walk(_report_records(ledger.records(), report), ledger.all_texts())
+        chain.verify_all(_report_records(ledger.records(), report), ledger.all_texts())
     except VerificationError as difference:
         owner = _describe_owner(ledger, len(chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None

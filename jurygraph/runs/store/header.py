@@ -19,7 +19,7 @@ from jurygraph.schema.frozen_model import Count, Flag
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
-class Extent(FrozenModel):
+class RunExtent(FrozenModel):
     tasks: int = 0
     responses: int = 0
 
@@ -89,11 +89,11 @@ class Header(FrozenModel):
     tools: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = None
-    extent: Extent = Extent()
+    extent: RunExtent = RunExtent()
     base: Origin | None = None
     branch: Origin | None = None
     shard: Shard | None = None
-    file_extent: Extent | None = None
+    file_extent: RunExtent | None = None
     merged: tuple[Origin, ...] = ()
 
     @property

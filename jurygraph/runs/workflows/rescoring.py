@@ -42,7 +42,7 @@ from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
-from jurygraph.runs.store.header import Extent, Header, changes
+from jurygraph.runs.store.header import Header, RunExtent, changes
 from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.stored_groups import StoredGroup, TraceWithoutTexts, read_stored_groups
@@ -194,7 +194,7 @@ def refuse_other_questions(run: Run, config: Config) -> None:
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     origin = run.header.base or run.origin(folder)
     versions = {name: combiner.version for name, combiner in combiners.items()}
-    extent = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
+    extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now
     base_folder = relative_folder(folder, run.source.folder)
     base = origin.model_copy(update={"folder": base_folder})

@@ -14,7 +14,7 @@ from jurygraph.agents.data_analyzer import (
     LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
     TESTS_PER_SERIES,
-    Detectors,
+    DriftTests,
     Measure,
     limits,
     run_length,
@@ -57,7 +57,7 @@ def test_the_array_form_equals_the_reference() -> None:
     scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(
         np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0
     )
-    tests, references = Detectors((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
+    tests, references = DriftTests((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
     for step, row in enumerate(scores, start=1):
         u = tests.feed(step, measure(row.reshape(2, 2)))
         reference = [one.feed(score) for one, score in zip(references, row, strict=True)]
@@ -71,7 +71,7 @@ def test_the_array_form_equals_the_reference() -> None:
 
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
-    tests = Detectors((4000, 1), NEVER)
+    tests = DriftTests((4000, 1), NEVER)
     steps = range(1, LEARNING_SCORES + 6)
     u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps])
     first = u[LEARNING_SCORES:]
@@ -80,7 +80,7 @@ def test_without_change_normal_scores_are_independent_and_standard_normal_from_t
 
 
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
-    tests = Detectors((1,), limits(10_000.0, 12))
+    tests = DriftTests((1,), limits(10_000.0, 12))
     for step in range(1, 101):
         tests.feed(step, measure([1.0], floor=0.01))
         assert not tests.has_alarm.any()
@@ -92,7 +92,7 @@ def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() ->
 
 def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
-    tests = Detectors((1,), NEVER)
+    tests = DriftTests((1,), NEVER)
     rng = np.random.default_rng(7)
     for step in range(1, LEARNING_SCORES + 1):
         tests.feed(step, measure([rng.normal()]))

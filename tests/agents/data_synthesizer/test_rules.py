@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jurygraph.agents.data_synthesizer import (
     STATEMENT_KINDS,
     CorrectAnswer,
-    Edit,
+    TextEdit,
     choose_some,
     edits_by_rule,
     matching_answer,
@@ -180,7 +180,7 @@ class Contrasted(NamedTuple):
     query: str
     name: str
     text: str
-    edit: Edit
+    edit: TextEdit
 
     @property
     def variant(self) -> str:

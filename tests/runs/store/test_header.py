@@ -8,10 +8,10 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.header import (
-    Extent,
     Header,
     ModelIdentity,
     Origin,
+    RunExtent,
     changes,
     differences,
     format_value,
@@ -221,7 +221,7 @@ class TestRecord:
         return ledger
 
     def test_a_header_survives_storage_with_its_digests_as_a_text(self, tmp_path: Path) -> None:
-        written = header(extent=Extent(tasks=2, responses=5), edges=TASKS)
+        written = header(extent=RunExtent(tasks=2, responses=5), edges=TASKS)
         ledger = self.store_header(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
