@@ -139,12 +139,14 @@ class DaemonThreads(ThreadPoolExecutor):
         """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""
         running = [call for call in calls if not call.future.done() and not call.future.cancel()]
         with self._guard:
-            hanging = [call for call in running if not call.future.done() and not call.is_abandoned]
-            for call in hanging:
+            hanging_calls = [
+                call for call in running if not call.future.done() and not call.is_abandoned
+            ]
+            for call in hanging_calls:
                 call.is_abandoned = True
                 self._running -= 1
                 self._start_thread()
-        return hanging
+        return hanging_calls
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Do nothing: there is nothing to release, and an event loop that ends must not wait for a call that hangs."""

@@ -430,8 +430,8 @@ class DriftTests:
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         increment = w * (_SIDES * u[..., None, None] - _K * w)
-        grown = np.maximum(self.cusum + increment, 0.0)
-        self.cusum = np.where(tested[..., None, None], grown, self.cusum)
+        grown_cusum = np.maximum(self.cusum + increment, 0.0)
+        self.cusum = np.where(tested[..., None, None], grown_cusum, self.cusum)
 
     def restart(self, series: Bools) -> None:
         statistics = [np.where(series, 0.0, statistic) for statistic in self.baseline]

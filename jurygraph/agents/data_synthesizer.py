@@ -603,15 +603,15 @@ async def propose_edits(
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
     worse = await gather_all(_is_worse(inputs, edit) for edit in edits)
-    confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+    confirmed_edits = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
     dropped = {
         "changes no passage": len(proposed) - len(edits),
-        "is no worse": len(edits) - len(confirmed),
+        "is no worse": len(edits) - len(confirmed_edits),
     }
     note = "; ".join(
         f"{number} proposed that {problem}" for problem, number in dropped.items() if number
     )
-    return confirmed, note, result.call.id
+    return confirmed_edits, note, result.call.id
 
 
 async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:

@@ -372,8 +372,8 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     adapted = adapt(target, chosen_name, **settings)
     earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted)
-    is_only = earlier is not None and _definition_of(earlier) == _definition_of(adapted)
-    REGISTERED_EVALUATORS[chosen_name] = adapted if is_only else None
+    is_same_definition = earlier is not None and _definition_of(earlier) == _definition_of(adapted)
+    REGISTERED_EVALUATORS[chosen_name] = adapted if is_same_definition else None
     return adapted
 
 

@@ -83,8 +83,10 @@ async def read_profiles(
     by_hand = None
     named: set[str] = set()
     if line is not None:
-        for misfit in profile_errors(task, line):
-            raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
+        for profile_error in profile_errors(task, line):
+            raise InputError(
+                f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
+            )
         by_hand = line.to_profiles()
         named = {stakeholder.id for stakeholder in by_hand.stakeholders}
     people = sort_by_id(task.stakeholders)

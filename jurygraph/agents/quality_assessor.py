@@ -103,8 +103,8 @@ def _reasoning(text: str) -> tuple[int, int, bool]:
         return start, end, is_one_line
     line = answer_line_start(text, answer)
     sentence = [line, *_sentences(text, line, answer.start)][-1]
-    calculates = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if calculates else sentence, is_one_line
+    has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
+    return start, answer.end if has_calculation else sentence, is_one_line
 
 
 def _step_starts(text: str, start: int, end: int, is_one_line: bool) -> Iterable[int]:

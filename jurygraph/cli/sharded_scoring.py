@@ -83,8 +83,8 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     create_folder(folder)
     with closing(acquire_lock(folder / LOCK_FILE)):
         jury = shards.score(engine)
-        merging = partial(progress, "merging", what="responses")
-        merge_shards([command.run for command in shards.commands], options.run, merging)
+        report_merging = partial(progress, "merging", what="responses")
+        merge_shards([command.run for command in shards.commands], options.run, report_merging)
         requests = shards.requests()
         with Run.open(options.run) as run:
             totals = RunTotals(jury, run)
@@ -224,8 +224,8 @@ class _Shards:
             kept = f"what was scored is kept in {self._folder}"
             count_failed = f"{len(failed)} of {len(codes)} shards are not complete"
             print_message(f"{count_failed}; {kept}; run the same command again to continue")
-            gravest = (code for code in _GRAVEST_FIRST if code in failed)
-            raise typer.Exit(next(gravest, ExitCode.INCONCLUSIVE))
+            gravest_codes = (code for code in _GRAVEST_FIRST if code in failed)
+            raise typer.Exit(next(gravest_codes, ExitCode.INCONCLUSIVE))
 
     def requests(self) -> "CallCosts | None":
         """Return the requests that the shards have sent, as they report them."""

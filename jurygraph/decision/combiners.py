@@ -441,9 +441,9 @@ def marginals(
         doubted = graph.exact_marginals(p, retention, judged, 0.0)
         trusted = graph.exact_marginals(p, retention, judged, 1.0)
     else:
-        everywhere = np.full(positive.shape, True)
-        doubted = graph.marginals(p, retention, judged, everywhere)
-        trusted = graph.marginals(p, retention, judged, ~everywhere)
+        all_true = np.full(positive.shape, True)
+        doubted = graph.marginals(p, retention, judged, all_true)
+        trusted = graph.marginals(p, retention, judged, ~all_true)
     return np.where(positive, doubted, trusted)
 
 
@@ -639,8 +639,8 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
     applicable = matrix.applicable[:, hard]
     mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
     violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
-    capped = np.minimum(utility, cap * mean_hard)
-    return np.where(violated, capped, utility), has_utility
+    capped_utility = np.minimum(utility, cap * mean_hard)
+    return np.where(violated, capped_utility, utility), has_utility
 
 
 PREFERENCE_COMPLETENESS = "preference completeness"

@@ -771,7 +771,7 @@ def _without_unjudged_diagnostics(
 
     Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
     """
-    cleaned = {}
+    kept_diagnostics = {}
     for spec in decision.specs:
         component = components[spec.name]
         share, _ = _judged_share(spec, table)
@@ -779,8 +779,8 @@ def _without_unjudged_diagnostics(
         for name, values in component.diagnostics.items():
             if name not in (*_DISCARD_COUNTS, SAMPLE_SPREAD, PREFERENCE_COMPLETENESS):
                 diagnostics[name] = np.where(share > 0.0, values, np.nan)
-        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
-    return cleaned
+        kept_diagnostics[spec.name] = replace(component, diagnostics=diagnostics)
+    return kept_diagnostics
 
 
 NO_MAJORITY = "without a majority"

@@ -81,8 +81,10 @@ class ScoreArrays(NamedTuple):
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
         codes = np.zeros(shape, dtype=np.int8)
-        nowhere = np.zeros(shape, dtype=np.bool_)
-        return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy(), nowhere.copy())
+        all_false = np.zeros(shape, dtype=np.bool_)
+        return cls(
+            np.zeros(shape), all_false, codes, np.ones(shape), all_false.copy(), all_false.copy()
+        )
 
     def replace_outcome(self, cells: Bools, outcome: int) -> "ScoreArrays":
         """Return the arrays with this outcome in some cells, [R,K]."""
@@ -275,8 +277,8 @@ class VerdictTable:
             # A cell that was not judged is replaced by the score that can change no maximum, or no minimum.
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
-            has_two = np.count_nonzero(is_judged, axis=1) > 1
-            spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
+            has_two_samples = np.count_nonzero(is_judged, axis=1) > 1
+            spread = np.fmax(spread, np.where(has_two_samples, highest - lowest, np.nan))
         return spread if names else None
 
     def with_outcome(

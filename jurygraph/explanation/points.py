@@ -240,8 +240,8 @@ def _split(component: ExplainedTerm) -> list[_Part]:
         parts += _split_input(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
     best = sum(part.share for part in parts if part.share > 0)
-    adds_up = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
-    return parts if adds_up else []
+    is_sum_exact = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+    return parts if is_sum_exact else []
 
 
 def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
@@ -347,14 +347,14 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
     Of more than fit into a line, the reasons that cost the most are shown, and those come first.
     """
-    has_several = len({verdict.label for verdict in verdicts}) > 1
+    has_several_labels = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels: dict[str, list[str]] = {}
     costs: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
-            names = [verdict.label] if has_several else []
+            names = [verdict.label] if has_several_labels else []
             names += [_judge_of(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
             costs[text] = costs.get(text, 0.0) + verdict.shortfall
@@ -364,7 +364,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     for text, concerned in labels.items():
         names = list(dict.fromkeys(concerned))
         loss = text
-        if has_several or has_judges:
+        if has_several_labels or has_judges:
             loss = f"{join_names(names)}: {text}"
         if len(concerned) > len(names):
             loss += f", {len(concerned)} times"
@@ -723,14 +723,16 @@ def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
     useful = [change for change in changes if change.raises_reward]
-    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR]
-    for sign, selected in (("+", useful), ("-", harmful)):
+    harmful_changes = [
+        change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
+    ]
+    for sign, selected in (("+", useful), ("-", harmful_changes)):
         for change in selected[:_MOST_CHANGES]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
         if len(selected) > _MOST_CHANGES:
             yield f"... and {len(selected) - _MOST_CHANGES} more (--json)."
-    lowering = f", {len(harmful)} would lower it" if harmful else ""
+    lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
     yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
 

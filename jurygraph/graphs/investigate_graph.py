@@ -269,16 +269,16 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
 
 
 async def _make_call(
-    context: _Investigating, caller: str, index: int, call: ToolCall, made: Mapping[str, int]
+    context: _Investigating, call_id: str, index: int, call: ToolCall, made: Mapping[str, int]
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
-    key = digest_of([caller, index, call.name, version, arguments])
+    key = digest_of([call_id, index, call.name, version, arguments])
     planned = Lookup(
         id=key,
-        call=caller,
+        call=call_id,
         tool="" if tool is None else call.name,
         version=version,
         deterministic=tool is None or tool.deterministic,

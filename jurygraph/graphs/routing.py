@@ -242,7 +242,7 @@ class _WorkCollector:
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
         outcomes: dict[tuple[str, int | None], Verdict | None] = {}
-        askable = []
+        open_responses = []
         for response in self.responses:
             is_askable = False
             for turn in _turns_of(question, response):
@@ -250,17 +250,17 @@ class _WorkCollector:
                 outcomes[response.id, turn] = outcome
                 is_askable = is_askable or outcome is None
             if is_askable:
-                askable.append(response)
+                open_responses.append(response)
         excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
-        if question.scope in ("pair", "group") and len(askable) == 1:
+        if question.scope in ("pair", "group") and len(open_responses) == 1:
             alone = _verdict_without_peers(list(excluded.values()))
             excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
-            askable = []
+            open_responses = []
         for (name, turn), verdict in excluded.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
         unsettled: list[DueJudgement] = []
-        for combination in self._list_combinations(question, askable):
+        for combination in self._list_combinations(question, open_responses):
             if (combination.about[0], combination.turn) in excluded:
                 continue
             for judge in question.first_judges:
@@ -302,16 +302,16 @@ class _WorkCollector:
         for key in verdicts:
             if key.question == question.id and key.judge is not None:
                 answered_ids.update((key.about, *key.responses))
-        askable = [response for response in self.responses if response.id in answered_ids]
+        open_responses = [response for response in self.responses if response.id in answered_ids]
         unsettled = []
-        for combination in self._list_combinations(question, askable):
+        for combination in self._list_combinations(question, open_responses):
             keys: list[VerdictKey] = []
             for judge in escalation.first:
                 for judgement in self._list_samples(question, combination, judge):
                     keys += judgement.keys
             last_judgements = self._list_samples(question, combination, escalation.then)
-            has_last = last_judgements[0].keys[0] in verdicts
-            if has_last or not all(key in verdicts for key in keys):
+            has_last_verdict = last_judgements[0].keys[0] in verdicts
+            if has_last_verdict or not all(key in verdicts for key in keys):
                 continue
             if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
                 unsettled += last_judgements
@@ -355,24 +355,26 @@ class _WorkCollector:
         return True
 
     def _list_combinations(
-        self, question: Question, askable: Sequence[Response]
+        self, question: Question, open_responses: Sequence[Response]
     ) -> Iterable[_Combination]:
         found = []
         if question.material != SUBMITTED_RESPONSE:
-            for response in askable:
+            for response in open_responses:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(_Combination((variant.response,), (response,), (response.id,)))
             return found
         if question.scope in ("response", "turn"):
-            for response in askable:
+            for response in open_responses:
                 for turn in _turns_of(question, response):
                     found.append(_Combination((response,), (response,), (response.id,), turn))
             return found
         if question.scope == "pair":
             is_ordered = question.pairs == "ordered"
-            pairs = permutations(askable, 2) if is_ordered else combinations(askable, 2)
+            pairs = (
+                permutations(open_responses, 2) if is_ordered else combinations(open_responses, 2)
+            )
             return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
-        group = tuple(askable)
+        group = tuple(open_responses)
         ids = tuple(response.id for response in group)
         return [_Combination(group, group, ids)] if group else []
 

@@ -77,12 +77,14 @@ async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[s
     arrived = await groups.wait()
     await _read_answers(arrived)
     # response gates read the whole text
-    texts = (response.text for entry in arrived for response in entry.group.responses)
+    texts = (response.text for entry in arrived_groups for response in entry.group.responses)
     longest = max(map(len, texts), default=0)
-    found = await search_off_loop(lambda: [entry.take_next_work() for entry in arrived], longest)
+    found = await search_off_loop(
+        lambda: [entry.take_next_work() for entry in arrived_groups], longest
+    )
     work = {}
     complete = []
-    for entry, entry_work in zip(arrived, found, strict=True):
+    for entry, entry_work in zip(arrived_groups, found, strict=True):
         entry.report_verdicts(entry.verdicts)
         if entry_work.branches:
             work[entry.number] = entry_work

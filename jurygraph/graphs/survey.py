@@ -191,7 +191,7 @@ def configure_questions(
     ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
-    covered: set[tuple[str, str]] = set()
+    covered_subjects: set[tuple[str, str]] = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed:
         if question.id in questions:
@@ -213,11 +213,11 @@ def configure_questions(
         questions[question.id] = question
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
-            covered.add((question.view, question.subject))
+            covered_subjects.add((question.view, question.subject))
     ordered = []
     for question_id in sorted(questions):
         question = questions[question_id]
-        is_covered = (question.view, question.subject) in covered
+        is_covered = (question.view, question.subject) in covered_subjects
         if not (question.standby and is_covered):
             ordered.append(question)
     for question in ordered:

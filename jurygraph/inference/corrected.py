@@ -84,8 +84,8 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     weight = ppi_weight(sample)
     sizes = sample.sums(np.ones(len(sample.labels)))
     tasks = int(np.count_nonzero(sizes))
-    corrected = sample.labels - weight * sample.predictions
-    value, without = _mean_and_without(sample.sums(corrected), sizes)
+    corrected_labels = sample.labels - weight * sample.predictions
+    value, without = _mean_and_without(sample.sums(corrected_labels), sizes)
     if weight:
         other_sizes = sample.other_sums(np.ones(len(sample.others)))
         other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)

@@ -57,8 +57,8 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
         return math.erfc(observed / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED:
-        is_as_large = np.abs(_sums_of_all_flips(scaled)) >= least
-        return float(is_as_large.mean())
+        is_at_least_observed = np.abs(_sums_of_all_flips(scaled)) >= least
+        return float(is_at_least_observed.mean())
     return _sampled_tail(scaled, least, seed)
 
 
@@ -95,21 +95,21 @@ def _sums_of_all_flips(values: Floats) -> Floats:
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
-    eights = np.concatenate([values, padding]).reshape(-1, 8)
+    rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)
     bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
     signs = 2.0 * bits - 1.0  # [256, 8]
-    sums = eights @ signs.T  # [eights, 256]
+    sums = rows_of_eight @ signs.T  # [rows, 256]
     rng = np.random.default_rng(seed)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, RANDOM_FLIPS, batch):
         flips = min(batch, RANDOM_FLIPS - start)
         drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
-        flipped = np.zeros(flips)
+        flipped_sums = np.zeros(flips)
         for byte_sums, byte in zip(sums, drawn.T, strict=True):
-            flipped += byte_sums.take(byte)
-        hits += int(np.count_nonzero(np.abs(flipped) >= least))
+            flipped_sums += byte_sums.take(byte)
+        hits += int(np.count_nonzero(np.abs(flipped_sums) >= least))
     return (1 + hits) / (1 + RANDOM_FLIPS)
 
 
@@ -122,9 +122,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     p = np.array([p_values[index] for index in tested], dtype=np.float64)
     order = np.argsort(p, kind="stable")
     # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
-    multiplied = p[order] * np.arange(len(p), 0, -1)
+    multiplied_p = p[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
     result: list[float | None] = [None] * len(p_values)
     for index, adjusted_p in zip(tested, adjusted, strict=True):
         result[index] = float(adjusted_p)

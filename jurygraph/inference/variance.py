@@ -134,11 +134,11 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved = np.zeros(len(levels))
     for level in reversed(range(1, len(levels))):
-        gained = squares[level] - squares[level - 1]
+        gained_squares = squares[level] - squares[level - 1]
         for inner in range(level + 1, len(levels)):
-            gained -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
+            gained_squares -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
         freedom = times(level, level) - times(level - 1, level)
-        solved[level] = gained / freedom if freedom > _ROUNDING_ERROR else np.nan
+        solved[level] = gained_squares / freedom if freedom > _ROUNDING_ERROR else np.nan
     return np.where(np.abs(solved[1:]) <= rounding, 0.0, solved[1:])
 
 

@@ -94,8 +94,8 @@ class RewardClient:
                         return _read_reply(self._url, response)
                     problem = _read_error(response)
                     if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
-                        is_refused = response.status_code in (400, 401, 403, 404, 413, 422)
-                        error_type = InputError if is_refused else NoRewardError
+                        is_request_invalid = response.status_code in (400, 401, 403, 404, 413, 422)
+                        error_type = InputError if is_request_invalid else NoRewardError
                         raise error_type(f"{self._url}: {response.status_code}: {problem}")
                     pause = _read_pause(response)
                 if monotonic() + pause >= end:

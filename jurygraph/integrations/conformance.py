@@ -197,18 +197,18 @@ def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: i
         after.append(batch)
     with np.errstate(invalid="ignore"):
         wanted = np.concatenate(setting.compute(before))
-        got = np.concatenate(setting.compute(after))
+        given_rewards = np.concatenate(setting.compute(after))
     judged = np.array([reward is not None for rewards in JUDGED_REWARDS for reward in rewards])
-    return FailedEffect(_find_factor(wanted, got[judged]), got[~judged])
+    return FailedEffect(_find_factor(wanted, given_rewards[judged]), given_rewards[~judged])
 
 
-def _find_factor(wanted: Floats, got: Floats) -> float | None:
+def _find_factor(wanted: Floats, given_rewards: Floats) -> float | None:
     """Return the factor of the advantages in the group with failed rewards, the first."""
     size = sum(reward is not None for reward in JUDGED_REWARDS[0])
     first, others = slice(0, size), slice(size, None)
-    factor = float(got[first] @ wanted[first] / (wanted[first] @ wanted[first]))
-    is_one = np.allclose(got[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
-    if not is_one or not np.allclose(got[others], wanted[others], rtol=0, atol=TOLERANCE):
+    factor = float(given_rewards[first] @ wanted[first] / (wanted[first] @ wanted[first]))
+    is_one = np.allclose(given_rewards[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
+    if not is_one or not np.allclose(given_rewards[others], wanted[others], rtol=0, atol=TOLERANCE):
         return None
     return factor
 
@@ -252,9 +252,9 @@ def table_lines() -> Iterator[str]:
             if setting.takes_none:
                 as_it_is = _describe(measure_effect(setting, "none", functions))
             automatic = _describe(measure_effect(setting, setting.automatic, functions))
-            how = setting.automatic if setting.takes_none else "error; server: neutral"
+            treatment = setting.automatic if setting.takes_none else "error; server: neutral"
             cells = (setting.trainer, setting.version, setting.setting, str(functions), as_it_is)
-            yield f"| {' | '.join(cells)} | {how}: {automatic} | {setting.checked} |"
+            yield f"| {' | '.join(cells)} | {treatment}: {automatic} | {setting.checked} |"
     yield from _OTHER_TRAINERS
 
 

@@ -284,10 +284,10 @@ class JuryScorer:
     ) -> list[list[int]]:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
-        fitting = [size for size in sizes if len(members) % size == 0]
+        fitting_sizes = [size for size in sizes if len(members) % size == 0]
         compares = self._compares_responses
-        if fitting:
-            size = fitting[-1]
+        if fitting_sizes:
+            size = fitting_sizes[-1]
             return [members[start : start + size] for start in range(0, len(members), size)]
         if sizes and (compares or rule == "neutral"):
             need = (

@@ -344,13 +344,13 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    at_second = _last_place(second, text, len(text))
-    at_first = None if at_second is None else _last_place(first, text, at_second)
-    if at_first is None or at_second is None:
+    second_index = _last_place(second, text, len(text))
+    first_index = None if second_index is None else _last_place(first, text, second_index)
+    if first_index is None or second_index is None:
         return None
-    between = text[at_first + len(first) : at_second]
-    behind = text[at_second + len(second) :]
-    return f"{text[:at_first]}{second}{between}{first}{behind}"
+    between = text[first_index + len(first) : second_index]
+    behind = text[second_index + len(second) :]
+    return f"{text[:first_index]}{second}{between}{first}{behind}"
 
 
 def _last_place(part: str, text: str, end: int) -> int | None:

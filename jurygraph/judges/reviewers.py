@@ -482,11 +482,11 @@ class ReviewerJudge(Evaluator):
         for example in unswapped:
             mirror_image = {"text": example.swapped, "score": dimension.mirror(example.score)}
             mirrored.append(example.model_copy(update=mirror_image))
-        asking = [
+        predictions = [
             self._ask(inputs, response.text, unswapped),
             self._ask(inputs, swapped_text, mirrored),
         ]
-        return combine_orders(*await gather_all(asking))
+        return combine_orders(*await gather_all(predictions))
 
     async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""

@@ -133,25 +133,27 @@ def _strict_schema(
         raise _schema_error(location, f"has {unknown[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
-    converted = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
+    strict_schema = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
     if "const" in source:
-        converted["enum"] = [source["const"]]
+        strict_schema["enum"] = [source["const"]]
     if alternatives := source.get("anyOf", source.get("oneOf")):
-        converted["anyOf"] = [
+        strict_schema["anyOf"] = [
             _strict_schema(alternative, location, definitions) for alternative in alternatives
         ]
     if source.get("type") == "array":
-        converted["items"] = _strict_schema(source.get("items", {}), f"{location}[]", definitions)
+        strict_schema["items"] = _strict_schema(
+            source.get("items", {}), f"{location}[]", definitions
+        )
     if source.get("type") == "object":
         if "properties" not in source or source.get("additionalProperties"):
             raise _schema_error(location, "has free keys")
         fields = source["properties"].items()
-        converted["properties"] = {
+        strict_schema["properties"] = {
             n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields
         }
-        converted["required"] = list(source["properties"])
-        converted["additionalProperties"] = False
-    return converted
+        strict_schema["required"] = list(source["properties"])
+        strict_schema["additionalProperties"] = False
+    return strict_schema
 
 
 def _schema_error(location: str, problem: str) -> TypeError:

@@ -83,8 +83,8 @@ def _fold_piece(text: str) -> str:
     if _UNUSUAL_CHARACTER.search(text) is not None:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACKED_MARKS.sub("", plain))
-    decomposed = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
+    decomposed_text = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed_text)).casefold()
 
 
 def letters_and_digits(read: str) -> str:
@@ -607,8 +607,8 @@ def _letters_of(reference: str) -> str:
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
     if response == reference:
         return "it is the reference"
-    has_little_else = len(response) <= (1 + _MAX_EXTRA) * len(reference)
-    if reference in response and (weight >= _LONG_REFERENCE_LETTERS or has_little_else):
+    is_little_longer = len(response) <= (1 + _MAX_EXTRA) * len(reference)
+    if reference in response and (weight >= _LONG_REFERENCE_LETTERS or is_little_longer):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
     shorter, longer = sorted((len(response), len(reference)))

@@ -344,8 +344,8 @@ def require_calls_before_results(
 def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only = messages[0]
-    has_more = len(messages) > 1 or only.tool_calls or only.reasoning
-    if has_more or only.role != "assistant":
+    has_other_content = len(messages) > 1 or only.tool_calls or only.reasoning
+    if has_other_content or only.role != "assistant":
         return False
     return [kind for kind, _ in only.parts()] == ["text"]
 

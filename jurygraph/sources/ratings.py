@@ -303,8 +303,8 @@ def read_models(
     missing = [name for name in model.model_fields if name not in column_of]
     unread: dict[str, str | None] = {}
     for column in sorted(set(present) - set(column_of.values())):
-        is_ours = column in _COLUMNS
-        unread[column] = None if is_ours else did_you_mean(column.casefold(), missing)
+        is_known_column = column in _COLUMNS
+        unread[column] = None if is_known_column else did_you_mean(column.casefold(), missing)
     return FileRows(str(path), tuple(rows), column_of, unread)
 
 

@@ -146,17 +146,17 @@ def report(
     scores = fitted.scores(fitted.method)
     now = SavedConsensus(agents=scores, **consensus.describe_fit(fitted))
     _refuse_others(before, now)
-    moved = compare(before, now)
-    items = _table(MovedItem._fields, moved.items)
-    agents = _table(MovedAgent._fields, moved.agents)
-    other_labels = sum(item.label != item.label_before for item in moved.items)
+    change = compare(before, now)
+    items = _table(MovedItem._fields, change.items)
+    agents = _table(MovedAgent._fields, change.agents)
+    other_labels = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted, advance)
     return replace(
         report,
-        figures={**report.figures, "moved": moved},
+        figures={**report.figures, "moved": change},
         sections=[items, agents, *report.sections],
         conclusion=[
-            f"new labels: {moved.labels}; items with another likeliest label: {other_labels}",
+            f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
             f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",
         ],
     )

@@ -263,8 +263,8 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     above = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
     chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
-    has_order = level != "nominal"
-    defined = ~np.isnan(similarities) & has_order
+    is_ordinal = level != "nominal"
+    defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
     by_chance = None
     excess = None
@@ -283,7 +283,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "jaccard": jaccard,
         "jaccard_by_chance": by_chance,
         "jaccard_excess": excess,
-        "reviewers": list(_measure_reviewers(matrix, has_score)) if has_order else [],
+        "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
     }
 
 
@@ -337,21 +337,21 @@ def _notes(
     with_alpha = [figures for figures in parts if figures["alpha"] is not None]
     no_alpha = [figures for figures in parts if figures["alpha"] is None]
     few_groups = [figures for figures in with_alpha if figures["groups"] < _FEW_ITEMS]
-    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and has_order]
+    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and is_ordinal]
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
         f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
     reasons[no_pair] = no_jaccard
-    if not has_order:
+    if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
             names = list(map(part_name, concerned))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
-        if matrix.domain is None and has_order:
+        if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
             question = question_codes(matrix.dimension or "all", scores, "use --level nominal")
             if question is not None:

@@ -197,14 +197,14 @@ def report(
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    gives_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
+    has_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled.targets) ** 2
         error = _mean_over_tasks(errors[name], labelled.tasks)
         ece = None
-        if gives_shares:
+        if has_shares:
             ece = reliability(scores, labelled.targets, labelled.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
     gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
@@ -244,10 +244,13 @@ def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
-        needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
+        requirement = (
+            f"that takes labels of true or false, {needed} tasks with a rejected response, "
+            "and a judge who tells"
+        )
         return (
             "gate: no threshold passes anything, "
-            f"and is shown to pass at most {rate:g} of what people reject; {needs}"
+            f"and is shown to pass at most {rate:g} of what people reject; {requirement}"
         )
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "

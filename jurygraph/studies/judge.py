@@ -267,10 +267,10 @@ def _is_of_two_values(
         return True
     if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching):
         return False
-    decides = all(
+    is_decisive = all(
         judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
     )
-    return decides or not has_shares
+    return is_decisive or not has_shares
 
 
 def _join(

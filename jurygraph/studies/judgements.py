@@ -276,12 +276,14 @@ def resolve_questions(
     for position, label in chosen:
         name = label.question or question
         if name is not None:
-            fitting: dict[str, None] = {}
+            matching_questions: dict[str, None] = {}
             for judge, judgements in judges:
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
-                    fitting[judge.question] = None
-            matching = questions_named(name, fitting) or questions_named(name, question_ids)
+                    matching_questions[judge.question] = None
+            matching = questions_named(name, matching_questions) or questions_named(
+                name, question_ids
+            )
             if len(matching) != 1:
                 where = "--question"
                 if label.question is not None:

@@ -373,12 +373,12 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    of_means = {count: reliability(correlation.value, count) for count in MEAN_SIZES}
+    reliability_by_size = {count: reliability(correlation.value, count) for count in MEAN_SIZES}
     return {
         "value": correlation.value,
         "low": correlation.low,
         "high": correlation.high,
-        "of_means": of_means,
+        "of_means": reliability_by_size,
     }
 
 

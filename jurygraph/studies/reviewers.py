@@ -401,17 +401,17 @@ def join_runs(
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_models = len({run.model for run in runs}) > 1
-    grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
+    runs_by_group: dict[tuple[str, int], dict[int, RunPredictions]] = {}
     for run in runs:
         name = f"{run.judge} ({run.model})" if has_models else run.judge
-        seeds = grouped.setdefault((name, run.shots), {})
+        seeds = runs_by_group.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
             problem = (
                 f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
-    ordered = sorted(grouped.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
+    ordered = sorted(runs_by_group.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
     joined = []
     for part in parts:
         columns = []
@@ -535,17 +535,17 @@ def report(
     sizes: dict[str, int] = {}
     for part, columns in judged:
         best = _most_shots(columns)
-        everything = np.ones(len(part.score), dtype=bool)
+        all_ratings = np.ones(len(part.score), dtype=bool)
         compared = _predicting_judges(best)
         tests = _test_against_people(part, compared)
-        for row in _measure(part, everything, None, best, level):
+        for row in _measure(part, all_ratings, None, best, level):
             judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
                 judges_by_domain += _measure(part, rows, name or "none", best, level)
-        curve += _measure(part, everything, None, columns, level)
+        curve += _measure(part, all_ratings, None, columns, level)
         differences += _differences(part, compared)
         reasons += _relate_reasons(part, best, vectorize)
         matches += _match_reasons(part, best, vectorize)

@@ -137,8 +137,8 @@ def simulate_with(
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     is_hard = generator.random(total) < setting.hard
     hard = generator.beta(*HARD_ITEM_BETA, total)
-    clear = generator.beta(*CLEAR_ITEM_BETA, total)
-    ambiguity = np.where(is_hard, hard, clear) * setting.ambiguous
+    clear_shares = generator.beta(*CLEAR_ITEM_BETA, total)
+    ambiguity = np.where(is_hard, hard, clear_shares) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
@@ -146,8 +146,8 @@ def simulate_with(
     confusions = np.array([CONFUSION_BY_BEHAVIOUR[behaviour] for behaviour in RATER_BEHAVIOURS])[
         behaviours
     ]
-    blur = ambiguity[item, None]
-    probabilities = (1.0 - blur) * confusions[annotator, truth[item]] + blur / CLASSES
+    noise_share = ambiguity[item, None]
+    probabilities = (1.0 - noise_share) * confusions[annotator, truth[item]] + noise_share / CLASSES
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,

@@ -390,9 +390,9 @@ def _growths(
     smallest, largest = sizes[0], sizes[-1]
 
     def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        at_largest = _measure_clusters(chosen, largest, measure)
-        at_smallest = _measure_clusters(chosen, smallest, measure)
-        return ratio_of_means(at_largest, at_smallest)
+        largest_measures = _measure_clusters(chosen, largest, measure)
+        smallest_measures = _measure_clusters(chosen, smallest, measure)
+        return ratio_of_means(largest_measures, smallest_measures)
 
     families = _families_at(smallest, units) & _families_at(largest, units)
     common = [unit.with_families(families) for unit in units]
@@ -756,16 +756,16 @@ def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
 
 
 def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
-    flipping = [flip for flip in flips if flip["flips"]]
-    flipping.sort(key=lambda flip: -float(flip["flips"]))
-    yield f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+    flipped_responses = [flip for flip in flips if flip["flips"]]
+    flipped_responses.sort(key=lambda flip: -float(flip["flips"]))
+    yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
     columns = {
         "response that flips": "seed",
         "mean score": "mean",
         "share of variants": "flips",
         f"variants for {_STABLE_PROBABILITY:g}": "variants",
     }
-    yield ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS)
+    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MOST_ROWS)
 
 
 def _measure_together(

@@ -193,7 +193,7 @@ class ArchiveWorkspace(Workspace):
     repeats_paths = True
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
-        is_there = not folder
+        is_folder_found = not folder
         name = self.steps[-1]
         read_members = _zip_members if name.lower().endswith(".zip") else _tar_members
         with (
@@ -209,9 +209,9 @@ class ArchiveWorkspace(Workspace):
                 if entry.kind == "other" or not steps:
                     yield _OTHER_ENTRY
                 elif steps[: len(folder)] == folder and len(steps) > len(folder):
-                    is_there = True
+                    is_folder_found = True
                     yield entry._replace(path="/".join(steps))
-        if not is_there:
+        if not is_folder_found:
             raise ToolError(_NO_FOLDER)
 
 

@@ -258,8 +258,8 @@ def send_config(opened: OpenRun, request: web.Request) -> web.Response:
     lines = [f"# The config of {opened.name} with {len(changes.settings)} settings changed:"]
     lines += [f"# {escape_hidden(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config)])
-    disposition = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
-    return web.Response(text=text, content_type="application/yaml", headers=disposition)
+    download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
+    return web.Response(text=text, content_type="application/yaml", headers=download_header)
 
 
 def _require_parameter(request: web.Request, name: str) -> str:

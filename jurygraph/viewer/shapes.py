@@ -120,10 +120,10 @@ def mark_evidence(
     edges = {start, end}.union(*inside.values())
     segments = []
     for left, right in pairwise(sorted(edges)):
-        covering = [
+        covering_quotes = [
             number for number, span in inside.items() if span[0] <= left and right <= span[1]
         ]
-        segments.append(MarkedText(text[left:right], covering))
+        segments.append(MarkedText(text[left:right], covering_quotes))
     return segments
 
 

@@ -293,21 +293,21 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
         sources = dict.fromkeys(term.of for term in terms)
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(sources)}")
     unknown = UnknownValues()
-    addends: list[tuple[ListedItem, Truth, float]] = []
+    summed_prices: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
             price, unpriced = _price(term, item)
-            addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
+            summed_prices.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
     def total(counted: CountedTruths) -> float:
-        prices = [price for _, truth, price in addends if counted[truth]]
+        prices = [price for _, truth, price in summed_prices if counted[truth]]
         try:
             return math.fsum(prices) / per  # the same in every order
         except OverflowError:
             return math.inf
 
     label = f"the sum per {to_text(per)}" if check.per else "the sum"
-    at = {id(item): item for item, truth, _ in addends if truth == "yes"}
+    at = {id(item): item for item, truth, _ in summed_prices if truth == "yes"}
     return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
@@ -488,11 +488,14 @@ def _decide_includes(
 
 
 def _decide_excludes(
-    label: str, barred: Sequence[Scalar], values: Sequence[_ItemValue], unknown: UnknownValues
+    label: str,
+    barred_values: Sequence[Scalar],
+    values: Sequence[_ItemValue],
+    unknown: UnknownValues,
 ) -> CheckResult:
-    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
+    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred_values)]
     violations = [entry for entry in perhaps if entry.truth == "yes"]
-    includes_none = f"{label} includes none of {_quote_values(barred)}"
+    includes_none = f"{label} includes none of {_quote_values(barred_values)}"
     fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
     words = _Words(includes_none, fails, includes_none)
 

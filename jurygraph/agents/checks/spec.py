@@ -163,12 +163,12 @@ class Check(FrozenModel):
                 "a share has `where`, and at most one bound; without one all must pass"
             )
         if measure == "values":
-            demands = [
+            bound_demands = [
                 name
                 for name in ("includes", "excludes", "distinct")
                 if getattr(self, name) is not None
             ]
-            if len(demands) != 1 or self.column is None:
+            if len(bound_demands) != 1 or self.column is None:
                 raise ValueError(
                     "values have a `column`, and one of `includes`, `excludes` and `distinct`"
                 )
@@ -277,10 +277,10 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.share is not None and first.share == second.share:
         return _shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
-        for wanted, barred in ((first, second), (second, first)):
-            if barred.where:
+        for wanted, barred_check in ((first, second), (second, first)):
+            if barred_check.where:
                 continue
-            excluded = barred.excludes or ()
+            excluded = barred_check.excludes or ()
             if any(is_one_of(value, excluded) for value in wanted.includes or ()):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
@@ -345,8 +345,8 @@ def _is_barred(first: Test, second: Test) -> bool:
     allowed = _constants(first.equals) or first.one_of
     if allowed is None:
         return False
-    barred = [*(second.none_of or ()), *_constants(second.is_not)]
-    if all(is_one_of(value, barred) for value in allowed):
+    barred_values = [*(second.none_of or ()), *_constants(second.is_not)]
+    if all(is_one_of(value, barred_values) for value in allowed):
         return True
     if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed):
         return True

@@ -122,8 +122,8 @@ def _open_facts(view: TaskView) -> Facts:
             notation.require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
-                clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
-                raise PlanError(f"{where}.merged: {clash}; give the number another name")
+                clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
+                raise PlanError(f"{where}.merged: {clash_message}; give the number another name")
             _check_form(f"{where}.forms[{index}]", kind, form, table)
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
@@ -303,10 +303,10 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         columns = rows[0].values.keys()
     response_columns = sorted(name for name in fixed_values if name not in columns)
     if not rows:
-        elsewhere = _describe_places(table, key[0])[:_MAX_PLACES]
-        found: FindingStatus = "elsewhere" if elsewhere else "unknown"
+        other_places = _describe_places(table, key[0])[:_MAX_PLACES]
+        found: FindingStatus = "elsewhere" if other_places else "unknown"
         return _build_finding(
-            claim, found, table=table.name, values=values, own=response_columns, places=elsewhere
+            claim, found, table=table.name, values=values, own=response_columns, places=other_places
         )
     first = rows[0]
     row_values = {name: None if name in columns else value for name, value in fixed_values.items()}

@@ -107,9 +107,9 @@ def _find_answers_uncached(text: str) -> _Answers | None:
     tagged = None if opened < 0 else trim(folded, opened + len(_ANSWER_OPEN), close)
     if tagged is not None:
         return _find_in_tag(folded, *tagged)
-    cut_off = folded.rfind(_ANSWER_OPEN)
-    if cut_off > close:
-        return _find_in_cut_off(folded, cut_off)
+    last_opening = folded.rfind(_ANSWER_OPEN)
+    if last_opening > close:
+        return _find_in_cut_off(folded, last_opening)
     return _find_untagged(folded)
 
 

@@ -210,8 +210,8 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
             raise _NotArithmetic
         return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
     mark = before[-1]
-    glued_to = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
-    is_glued = glued_to == ")" or glued_to.isdigit()
+    neighbour = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
+    is_glued = neighbour == ")" or neighbour.isdigit()
     if mark not in _BOUNDARY or (is_adjacent and mark != ")" and is_glued):
         raise _NotArithmetic
     return mark == ")"

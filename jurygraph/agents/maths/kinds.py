@@ -127,8 +127,8 @@ def _read_choice(text: str) -> Choice | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
     bare = _EMPHASIS.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
     bare = " ".join(_SPACING.sub(" ", bare).split())
-    if lone := _LONE_LETTER.fullmatch(bare):
-        return Choice(lone[1].upper())
+    if lone_letter := _LONE_LETTER.fullmatch(bare):
+        return Choice(lone_letter[1].upper())
     match = _CHOICE_PATTERN.fullmatch(bare)
     if match is None:
         return None

@@ -321,13 +321,13 @@ def _exchange(
     pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
 ) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved: list[ProsePiece] = []
+    moved_pieces: list[ProsePiece] = []
     end = 0
     for (start, stop), source in zip(groups, order, strict=True):
         first, *others = pieces[slice(*groups[source])]
-        moved += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
+        moved_pieces += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
         end = stop
-    return [*moved, *pieces[end:]]
+    return [*moved_pieces, *pieces[end:]]
 
 
 def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:

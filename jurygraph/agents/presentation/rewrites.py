@@ -136,9 +136,11 @@ def _summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[S
     for constraint, status in record.items():
         if constraint != "stakeholder":
             text = f"{person}, {constraint}: {status}"
-            mentioned = mentioned_people(text, people)
+            mentioned_names = mentioned_people(text, people)
             is_underserved = _status_class(str(status)) != "met"
-            yield Statement("summary", text, (constraint,), mentioned, str(status), is_underserved)
+            yield Statement(
+                "summary", text, (constraint,), mentioned_names, str(status), is_underserved
+            )
 
 
 def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:

@@ -154,8 +154,8 @@ def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
 def _set_gold(posterior: Floats, gold: Ints) -> None:
     """Make the class of each gold item certain, in place."""
     is_gold = gold >= 0
-    certain = np.eye(posterior.shape[1])
-    posterior[is_gold] = certain[gold[is_gold]]
+    certain_classes = np.eye(posterior.shape[1])
+    posterior[is_gold] = certain_classes[gold[is_gold]]
 
 
 def majority_vote(

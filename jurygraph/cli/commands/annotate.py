@@ -180,8 +180,8 @@ def _open_jury(
     except ConfigError:
         if model is None:
             raise
-        minimal = Config.model_validate({"model": model, "evaluators": ["criteria"]})
-        jury = Jury(with_overrides(minimal), max_cost=max_cost, max_calls=max_calls)
+        minimal_config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+        jury = Jury(with_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls)
     else:
         jury = open_jury(
             path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls
@@ -338,9 +338,9 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
 
 
 def _request_for_each_task(
-    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], doing: str
+    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], activity: str
 ) -> TaskResults[T]:
-    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `doing`.
+    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `activity`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
@@ -374,7 +374,7 @@ def _request_for_each_task(
     advice = "Run the same command again: it continues from the cache"
     with (
         exit_if_interrupted(f"interrupted; nothing was written. {advice}"),
-        progress(doing, len(lines), "tasks", request_summary) as report,
+        progress(activity, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
         run_interruptible(runner, request_all(report), jury.context.threads)

@@ -87,10 +87,10 @@ def attack(
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
-        doing = "estimating" if dry_run else "attacking"
+        activity = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses
-        with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
+        with asyncio.Runner() as runner, progress(activity, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), threads)
             else:

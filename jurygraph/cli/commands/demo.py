@@ -136,8 +136,8 @@ def _describe_means(summary: "Summary", *agents: str) -> str:
 
 def _read_maths(run: Run, summary: "Summary") -> Findings:
     """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
-    mistaken = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
-    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken}
+    mistaken_traces = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
+    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken_traces}
     lowest = min(rewards, key=rewards.__getitem__)
     explanation = run.explain(lowest)
     lost = [line.reason for line in explanation.lines if line.has_loss and line.reason]
@@ -161,18 +161,18 @@ def _has_quoted_mistake(trace: "Trace") -> bool:
 def _read_trip(run: Run, summary: "Summary") -> Findings:
     """Return what planted faults cost, who in the group pays for one and why, and the weights of its people."""
     fault = "cuisine-dropped"
-    faulty = next(trace for trace in run.traces() if trace.agent == fault)
-    group = [member.trace for member in run.group_with(faulty.response_id)]
+    faulty_trace = next(trace for trace in run.traces() if trace.agent == fault)
+    group = [member.trace for member in run.group_with(faulty_trace.response_id)]
     (reference,) = [trace for trace in group if trace.agent == "reference"]
     before = reference.reward.parts["stakeholders"]
-    after = faulty.reward.parts["stakeholders"]
+    after = faulty_trace.reward.parts["stakeholders"]
     person = min(after, key=lambda name: after[name] - before[name])
     reason = next(
         verdict.reason
-        for verdict in faulty.verdicts
+        for verdict in faulty_trace.verdicts
         if verdict.stakeholder == person and verdict.met is False
     )
-    (spec,) = run.decision_of(faulty.task_id).specs
+    (spec,) = run.decision_of(faulty_trace.task_id).specs
     weights = ", ".join(f"{name} {use.input_weight:.2f}" for name, use in spec.inputs.items())
     faults = [agent for agent in summary.agents if agent not in ("reference", None)]
     lines = [
@@ -180,7 +180,7 @@ def _read_trip(run: Run, summary: "Summary") -> Findings:
         f"who pays is named: {person}, {before[person]:.2f} → {after[person]:.2f}: {reason}",
         f"weights follow from what each person asks for, before a plan is read: {weights}",
     ]
-    return Findings(lines, faulty.response_id)
+    return Findings(lines, faulty_trace.response_id)
 
 
 def _read_rubric(run: Run, summary: "Summary") -> Findings:

@@ -289,8 +289,10 @@ def _import_tasks(
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
     _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
-    noted = {what: len(locations) for what, locations in notes.items()}
-    print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
+    counts_by_note = {what: len(locations) for what, locations in notes.items()}
+    print_report(
+        json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
+    )
     print_message(_format_counts(counts))
     for what, locations in notes.items():
         print_message(f"{what}: {len(locations)} ({join_names(locations)})")

@@ -337,11 +337,11 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
                     message_text(message),
                 )
         if "investigation" in request and not call.repeated:
-            offered = [
+            offered_texts = [
                 f"{tool['name']} version {tool['version']}"
                 for tool in request["investigation"]["tools"]
             ]
-            yield "tools", ", ".join(offered)
+            yield "tools", ", ".join(offered_texts)
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
             yield f"schema of the reply ({request['form']})", schema

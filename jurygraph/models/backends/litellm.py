@@ -429,9 +429,9 @@ def library() -> Any:
     return litellm
 
 
-def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> Any:
+def _longest_prefix_entry(table: dict[str, Any], model: str, default: Any) -> Any:
     starts = [start for start in table if model.startswith(start)]
-    return table.get(max(starts, key=len, default=""), otherwise)
+    return table.get(max(starts, key=len, default=""), default)
 
 
 def _kind(error: Exception, exchange: _Exchange) -> str:
@@ -492,5 +492,7 @@ def _sent_finish(sent: Any) -> Any:
 
 def _restore_text(text: str, sent: Any) -> str:
     """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
-    containing = [string for string in iter_strings(sent) if text in string] if text.strip() else []
-    return text if text in containing or not containing else containing[0]
+    containing_strings = (
+        [string for string in iter_strings(sent) if text in string] if text.strip() else []
+    )
+    return text if text in containing_strings or not containing_strings else containing_strings[0]

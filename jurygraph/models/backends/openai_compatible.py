@@ -96,9 +96,9 @@ class HttpClient:
             raise Fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
-            is_refused = isinstance(cause, ConnectionRefusedError)
+            is_connection_refused = isinstance(cause, ConnectionRefusedError)
             problem = f"{error}" or type(error).__name__
-            if is_refused:
+            if is_connection_refused:
                 problem = "connection refused; start the server, or check the port"
             fault = Fault("connection", problem)
             fault.is_unsent = cause is not None

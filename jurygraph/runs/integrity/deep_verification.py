@@ -388,23 +388,25 @@ class _Verifier:
         The number of responses of the group whose verdicts rest on such a result is named.
         """
         changed = ChainMap(*(backend.changed for backend in self._backends))
-        forged = ChainMap(*(backend.forged for backend in self._backends))
+        forged_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
-        affected: set[str] = set()
+        affected_responses: set[str] = set()
         for trace in stored:
             for kind, item in _items_of_response(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE}{number}"
-                    if lookup in forged:
-                        raise TraceMismatch(f"{label}: {source} was changed: {forged[lookup]}")
+                    if lookup in forged_lookups:
+                        raise TraceMismatch(
+                            f"{label}: {source} was changed: {forged_lookups[lookup]}"
+                        )
                     if lookup in changed:
-                        affected.add(trace.response_id)
+                        affected_responses.add(trace.response_id)
                         problem, has_loss = _describe_change(label, source, item, *changed[lookup])
                         problems.setdefault(has_loss, problem)
         if problems:
             problem = problems.get(True) or problems[False]
-            share = f"{len(affected)} of {len(stored)} responses of the task"
+            share = f"{len(affected_responses)} of {len(stored)} responses of the task"
             raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:

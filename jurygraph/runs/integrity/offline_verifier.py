@@ -41,9 +41,9 @@ class VerificationError(Exception):
     """Raised where the content of a bundle is not what was written."""
 
 
-def require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise VerificationError(otherwise)
+def require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise VerificationError(problem)
 
 
 @contextmanager
@@ -123,13 +123,13 @@ class Chain:
         text = next(stored, None)
         for seq, kind, key, at, written, link in records:
             with name_place(f"record {seq} ({kind} {key!r})"):
-                chained = (
+                linked_bytes = (
                     self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
                 )
                 require(
                     seq == len(self.links), "is not the next record: one is missing, or there twice"
                 )
-                is_as_written = hashlib.sha256(chained).digest() == link
+                is_as_written = hashlib.sha256(linked_bytes).digest() == link
                 require(
                     is_as_written, "differs from what was written, or from the record before it"
                 )

@@ -78,10 +78,13 @@ class Estimator:
     """
 
     def __init__(
-        self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()
+        self,
+        gateways: Gateways,
+        sink: CallSink | None = None,
+        conditional_names: Collection[str] = (),
     ) -> None:
         self._gateways = gateways
-        self._only_then = only_then
+        self._only_then = conditional_names
         self._sink = sink
         self._added: set[int] = set()
         """64-bit hashes, which take less memory than millions of digests."""
@@ -237,7 +240,7 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways, only_then=jury.config.only_then)
+    estimator = Estimator(jury.gateways, conditional_names=jury.config.only_then)
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan

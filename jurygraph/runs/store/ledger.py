@@ -301,8 +301,8 @@ class Ledger:
                 "VACUUM",
                 "PRAGMA wal_checkpoint(TRUNCATE)",
             ):
-                busy = self._connection.execute(step).fetchone()
-                if busy is not None and busy[0]:
+                busy_row = self._connection.execute(step).fetchone()
+                if busy_row is not None and busy_row[0]:
                     problem = (
                         "another program reads the run, so the erased texts are still in its file"
                     )

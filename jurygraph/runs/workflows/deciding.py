@@ -157,16 +157,16 @@ class VerdictTables:
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
-        alike: dict[Any, list[PackedGroup]] = defaultdict(list)
+        groups_by_plan: dict[Any, list[PackedGroup]] = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in pack_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.widths)
-            alike[key].append(group)
+            groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
             if rows[key] >= _TABLE_ROWS:
-                self._join(alike.pop(key))
+                self._join(groups_by_plan.pop(key))
                 del rows[key]
-        for same in alike.values():
+        for same in groups_by_plan.values():
             self._join(same)
 
     def _join(self, groups: Sequence[PackedGroup]) -> None:

@@ -173,8 +173,8 @@ def choose_chat_columns(
     if stored is None:
         return columns
     lacking = [role for role in CHAT_ROLES if getattr(stored, role) is None]
-    completed = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
-    return stored if completed == columns else columns
+    completed_columns = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
+    return stored if completed_columns == columns else columns
 
 
 def _scored_numbers(run: Run) -> list[int]:
