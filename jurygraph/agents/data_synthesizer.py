@@ -204,8 +204,8 @@ def _becomes_wrong(
 def _shift(numeral: str, by: int) -> str:
     integer, point, decimals = numeral.partition(".")
     separator = "," if "," in integer else ""
-    shifted = int(integer.replace(",", "")) + by
-    return f"{shifted:{separator}d}{point}{decimals}"
+    shifted_number = int(integer.replace(",", "")) + by
+    return f"{shifted_number:{separator}d}{point}{decimals}"
 
 
 def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
@@ -275,9 +275,9 @@ def _operands(line: str) -> frozenset[Fraction]:
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
-    spelled = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
+    spelled_values = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
     numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
-    return frozenset(spelled | numerals)
+    return frozenset(spelled_values | numerals)
 
 
 def _value(numeral: str) -> Fraction:
@@ -330,17 +330,17 @@ class ContrastRanking(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {questions} questions; name one of them by its id"
                 )
-        twos = {name: contrast for name, (contrast,) in contrasts.items()}
-        for contrast in twos.values():
+        contrast_by_name = {name: contrast for name, (contrast,) in contrasts.items()}
+        for contrast in contrast_by_name.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
                     f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
                 )
         pairs = {
             name: [inputs[name].questions[0], inputs[contrast].questions[0]]
-            for name, contrast in twos.items()
+            for name, contrast in contrast_by_name.items()
         }
-        return {"twos": twos, "asked": pairs}
+        return {"twos": contrast_by_name, "asked": pairs}
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
@@ -602,8 +602,8 @@ async def propose_edits(
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-    worse = await gather_all(_is_worse(inputs, edit) for edit in edits)
-    confirmed_edits = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+    worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
+    confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
     dropped = {
         "changes no passage": len(proposed) - len(edits),
         "is no worse": len(edits) - len(confirmed_edits),

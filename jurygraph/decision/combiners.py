@@ -337,13 +337,13 @@ class _Rubric(Combiner):
         positive = weights > 0
         filled = self._support(low, has_value, p_low, params, positive)
         # A criterion that a gate stopped supports no gain.
-        doubted = self._support(low, judged_criteria(low), p_low, params, positive)
-        q_low = np.minimum(filled, doubted)
+        doubted_support = self._support(low, judged_criteria(low), p_low, params, positive)
+        q_low = np.minimum(filled, doubted_support)
         propagated = self._support(high, has_value, p_high, params, positive)
         judged = judged_criteria(high)
         counted = self._support(high, judged, p_high, params, positive)
-        trusted = self._support(high, judged, p_high, params, np.zeros_like(positive))
-        q_high = np.where(positive, np.maximum(propagated, counted), trusted)
+        trusted_support = self._support(high, judged, p_high, params, np.zeros_like(positive))
+        q_high = np.where(positive, np.maximum(propagated, counted), trusted_support)
         least, _ = _weighted_reward(np.where(positive, q_low, q_high), weights, has_value)
         greatest, _ = _weighted_reward(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
@@ -438,13 +438,13 @@ def marginals(
     if judged.all():
         return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
     if is_exact:
-        doubted = graph.exact_marginals(p, retention, judged, 0.0)
-        trusted = graph.exact_marginals(p, retention, judged, 1.0)
+        lower_marginals = graph.exact_marginals(p, retention, judged, 0.0)
+        upper_marginals = graph.exact_marginals(p, retention, judged, 1.0)
     else:
         all_true = np.full(positive.shape, True)
-        doubted = graph.marginals(p, retention, judged, all_true)
-        trusted = graph.marginals(p, retention, judged, ~all_true)
-    return np.where(positive, doubted, trusted)
+        lower_marginals = graph.marginals(p, retention, judged, all_true)
+        upper_marginals = graph.marginals(p, retention, judged, ~all_true)
+    return np.where(positive, lower_marginals, upper_marginals)
 
 
 class _HardGatingRubric(_Rubric):
@@ -638,9 +638,9 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
         return utility, has_utility
     applicable = matrix.applicable[:, hard]
     mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
-    violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
+    is_violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
     capped_utility = np.minimum(utility, cap * mean_hard)
-    return np.where(violated, capped_utility, utility), has_utility
+    return np.where(is_violated, capped_utility, utility), has_utility
 
 
 PREFERENCE_COMPLETENESS = "preference completeness"

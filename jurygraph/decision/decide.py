@@ -145,10 +145,10 @@ def _apply_gate(
     if isinstance(gate, RepetitionControl):
         return np.where(measure > gate.above, reward * (1.0 - measure), reward)
     factor = np.where(measure < gate.below, gate.fraction, 1.0)
-    shaped = dict(values)
+    gated_values = dict(values)
     for name in gate.auxiliary:
-        shaped[name] = values[name] * factor
-    return np.asarray(fusion.collaborative(shaped, weights))
+        gated_values[name] = values[name] * factor
+    return np.asarray(fusion.collaborative(gated_values, weights))
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
@@ -207,13 +207,15 @@ def _bounds_after_gate(
         return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
-    shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
-    either = _outer_bounds(*bounds, *shut)
-    surely_shut = span[1] < gate.below
-    surely_open = span[0] >= gate.below
-    least = np.where(surely_open, bounds[0], either[0])
-    most = np.where(surely_open, bounds[1], either[1])
-    return np.where(surely_shut, shut[0], least), np.where(surely_shut, shut[1], most)
+    closed_bounds = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
+    either = _outer_bounds(*bounds, *closed_bounds)
+    is_surely_closed = span[1] < gate.below
+    is_surely_open = span[0] >= gate.below
+    least = np.where(is_surely_open, bounds[0], either[0])
+    most = np.where(is_surely_open, bounds[1], either[1])
+    return np.where(is_surely_closed, closed_bounds[0], least), np.where(
+        is_surely_closed, closed_bounds[1], most
+    )
 
 
 def _outer_bounds(*arrays: Floats) -> Interval:
@@ -669,7 +671,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
     )
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
     # Failures of dropped questions fail the reward under `strict` too.
-    ruled = table if decision.rule == "strict" else counted
+    ruled_table = table if decision.rule == "strict" else counted
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted, components),
         fused=fused,
@@ -678,7 +680,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         low=low,
         high=high,
         coverage=_coverage(decision, requested),
-        failed_by_rule=_is_failed_by_rule(decision, ruled),
+        failed_by_rule=_is_failed_by_rule(decision, ruled_table),
         dropped=dropped,
     )
 

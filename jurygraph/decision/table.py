@@ -600,10 +600,10 @@ def _fill_cells(
     if scenario == "counted":
         is_one = is_penalty and rule != "gear"
     # A stopped cell is the worst case: no gain, and the full penalty.
-    settled_value = np.where(is_stopped, float(is_penalty), columns.value)
-    settled_met = np.where(is_stopped, is_penalty, columns.met)
-    value = np.where(is_settled, settled_value, float(is_one))
-    met = np.where(is_settled, settled_met, is_one)
+    filled_value = np.where(is_stopped, float(is_penalty), columns.value)
+    filled_met = np.where(is_stopped, is_penalty, columns.met)
+    value = np.where(is_settled, filled_value, float(is_one))
+    met = np.where(is_settled, filled_met, is_one)
     # A stopped response supports no gain and reduces no penalty.
     is_answered = is_settled & ~is_stopped
     if spec_input.reduce is not None and value.shape[1] > 1:
@@ -640,18 +640,18 @@ def _reduce_turns(
     if reduction == "first_failure":
         before = applicable & ~_has_failed(fails)
         share = count_true(before, axis=0) / divisor
-        reduced = 1.0 - share if is_penalty else share
+        reduced_share = 1.0 - share if is_penalty else share
     elif reduction == "min":
-        reduced = _worst_value(value, applicable, is_penalty)
+        reduced_share = _worst_value(value, applicable, is_penalty)
     else:
-        reduced = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
+        reduced_share = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
         is_met = fails.any(axis=0) == is_penalty
     else:
         agreed = count_true(applicable & met, axis=0)
         is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
-    value_or_zero = np.where(has_turn, reduced, 0.0)
+    value_or_zero = np.where(has_turn, reduced_share, 0.0)
     return FilledCells(value_or_zero, is_met & has_turn, complete, has_turn)
 
 
@@ -697,19 +697,21 @@ def _fold_columns(
     has_applicable = np.greater(count, 0.0)
     divisor = np.where(has_applicable, count, 1.0)
     if reduce == "mean":
-        folded = aggregation.total(np.where(applicable, value, 0.0)) / divisor
+        folded_value = aggregation.total(np.where(applicable, value, 0.0)) / divisor
     elif reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        folded = _median(np.where(applicable, value, np.inf), count)
+        folded_value = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
         least = np.min(np.where(applicable, value, 1.0), axis=1)
-        folded = np.where(has_applicable, least, 0.0)
+        folded_value = np.where(has_applicable, least, 0.0)
     else:
-        folded = np.max(np.where(applicable, value, 0.0), axis=1)
+        folded_value = np.max(np.where(applicable, value, 0.0), axis=1)
     agreed = count_true(applicable & met)
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
-    return FilledCells(folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None])
+    return FilledCells(
+        folded_value[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+    )
 
 
 def _median(value: Floats, count: Floats) -> Floats:

@@ -488,18 +488,18 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
                 )
         yield f"{start} {best} at best{losses} = {points}."
     absent = []
-    weightless = []
+    weightless_components = []
     for component in explained.terms:
         term = component.term
         if term.contribution is None:
             absent.append(term.name)
         elif term.weight == 0:
             value = format_plain(term.value) if component.is_judged else "not judged"
-            weightless.append(f"{term.name} {value}")
+            weightless_components.append(f"{term.name} {value}")
     if absent:
         yield f"Not applicable, no effect: {', '.join(absent)}."
-    if weightless:
-        yield f"Weight 0, no points: {', '.join(weightless)}."
+    if weightless_components:
+        yield f"Weight 0, no points: {', '.join(weightless_components)}."
 
 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:

@@ -283,8 +283,8 @@ def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
         contexts = runtime.context.tasks
         tasks = list(state["tasks"])
         due = step.indices_due(state, contexts)
-        taking = [step.try_to_take(tasks[index], contexts[index]) for index in due]
-        updates = await asyncio.gather(*taking)
+        due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due]
+        updates = await asyncio.gather(*due_updates)
         for index, update in zip(due, updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated = PrepareState(tasks=tasks)

@@ -452,10 +452,12 @@ class _WorkCollector:
             numbers.append(float(value))
         if not numbers:
             return _verdict_without_screening(when, applicable)
-        reduced = _reduce_scores(numbers, when)
-        if _CONDITION_OPERATORS[when.op](reduced, when.threshold):
+        reduced_score = _reduce_scores(numbers, when)
+        if _CONDITION_OPERATORS[when.op](reduced_score, when.threshold):
             return None
-        reason = f"{when.question} is {reduced:g}, and {when.op} {when.threshold:g} is asked for"
+        reason = (
+            f"{when.question} is {reduced_score:g}, and {when.op} {when.threshold:g} is asked for"
+        )
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:

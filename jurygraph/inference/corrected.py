@@ -112,8 +112,8 @@ def _with_unseen(
     is_never_wrong = np.array_equal(sample.labels, sample.predictions)
     if estimate.low is None or estimate.high is None or not is_never_wrong:
         return estimate
-    reach = unseen * (highest - lowest)
-    return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
+    unseen_range = unseen * (highest - lowest)
+    return estimate._replace(low=estimate.low - unseen_range, high=estimate.high + unseen_range)
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:

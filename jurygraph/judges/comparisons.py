@@ -70,11 +70,13 @@ class QuotedEvidence(NamedTuple):
 def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
     quotations = getattr(reply, "quotes", ())
-    unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
-    lost = unique
+    unique_quotations = list(
+        dict.fromkeys(quotation for quotation in quotations if quotation.strip())
+    )
+    lost = unique_quotations
     evidence = []
     for text in texts:
-        passages, rejected = verify_quotes(unique, text)
+        passages, rejected = verify_quotes(unique_quotations, text)
         evidence.append(passages)
         lost = [quotation for quotation in lost if quotation in rejected]
     if not lost:

@@ -298,10 +298,10 @@ def _parts_model(number: int, compact: bool, by_probability: bool) -> type[Froze
 @lru_cache(maxsize=1024)
 def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    reasoned = create_model(
+    model_with_reason = create_model(
         "Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...)
     )
-    return create_model(bare.__name__, __base__=(bare, reasoned))
+    return create_model(bare.__name__, __base__=(bare, model_with_reason))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

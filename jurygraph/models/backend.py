@@ -130,10 +130,10 @@ class Backend(ABC):
 
     def restate(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
-        restated = self.fault(fault.kind, str(fault))
-        restated.is_unsent = fault.is_unsent
-        restated.code = fault.code
-        return restated
+        restated_fault = self.fault(fault.kind, str(fault))
+        restated_fault.is_unsent = fault.is_unsent
+        restated_fault.code = fault.code
+        return restated_fault
 
     def _access_advice(self, kind: str) -> str:
         server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"

@@ -405,10 +405,10 @@ class Gateway:
 
     def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
-        unstored = self._uncached
+        unstored_replies = self._uncached
         self._uncached = {}
-        if self.cache is not None and unstored:
-            self.cache.put(unstored)
+        if self.cache is not None and unstored_replies:
+            self.cache.put(unstored_replies)
 
 
 class FirstReplies:
@@ -509,9 +509,9 @@ class FirstReplies:
             return f"every request to {model} was rejected: {self.problem}; then"
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
-        unusable = len(self._reasons)
-        total = unusable + self._usable_stored
-        lead = f"{unusable} of {total} replies of {model} could not be used"
+        unusable_count = len(self._reasons)
+        total = unusable_count + self._usable_stored
+        lead = f"{unusable_count} of {total} replies of {model} could not be used"
         return f"{lead}: {self.problem}; to ask for these again"
 
     @property

@@ -201,9 +201,9 @@ def parse_reply(
     elif isinstance(answer, Problem) and not among_words:
         is_readable = not isinstance(_parse_unwrapped(reply, reply_model, True, request), Problem)
         setting = "calls.reply: one-object" if is_readable else None
-    unwrapped = unwrap_reply(reply, among_words=among_words and strict)
+    unwrapped_reply = unwrap_reply(reply, among_words=among_words and strict)
     if find_problem is not None and not isinstance(answer, Problem):
-        answer = find_problem(answer, unwrapped) or answer
+        answer = find_problem(answer, unwrapped_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE_CHARACTERS))
@@ -518,8 +518,8 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
-    spelled = "".join(token.text for token in reply.tokens)
-    before = spelled.rfind(reply.text)  # the last, as thoughts may contain a draft of it
+    reply_text = "".join(token.text for token in reply.tokens)
+    before = reply_text.rfind(reply.text)  # the last, as thoughts may contain a draft of it
     if before < 0:
         return None
     offset += before

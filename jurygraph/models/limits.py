@@ -137,16 +137,16 @@ class Limiter:
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                twin = Limiter(
+                loop_limiter = Limiter(
                     self._max_window,
                     after=self._failures_of_outage,
                     wait=self._longest_outage,
                     first=self._longest_first_outage,
                 )
-                twin._has_answered = self._has_answered
-                twin._requests = self._requests
-                twin._tokens = self._tokens
-                self._twins[loop] = twin
+                loop_limiter._has_answered = self._has_answered
+                loop_limiter._requests = self._requests
+                loop_limiter._tokens = self._tokens
+                self._twins[loop] = loop_limiter
             return self._twins[loop]
 
     def divide_rates(self, number: int) -> None:
@@ -642,16 +642,16 @@ class Budget:
         if self.max_cost is None:
             return None
         limit = f"the limit of {_format_dollars(self.max_cost)}"
-        spent = f"{_format_dollars(self._spent)} spent"
+        spent_text = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
-            return f"{limit} cannot be held: {self._overrun} ({spent}); {hint}"
+            return f"{limit} cannot be held: {self._overrun} ({spent_text}); {hint}"
         if most is None:
             hint = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
         if self._spent + self._reserved + most <= self.max_cost:
             return None
-        usage = f"{spent}, {_format_dollars(self._reserved)} reserved for requests in flight"
+        usage = f"{spent_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
         excess = f"{usage}, and this one may cost {_format_dollars(most)}"
         return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 

@@ -147,10 +147,10 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
 
 def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
-    unused = set() if run.config.models else {"judge", "superseded"}
+    unused_columns = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
-        unused.add("turn")
-    columns = _column_types(*(field for field in _VERDICT_COLUMNS if field not in unused))
+        unused_columns.add("turn")
+    columns = _column_types(*(field for field in _VERDICT_COLUMNS if field not in unused_columns))
     return columns, lambda trace: (
         _verdict_row(verdict, columns)
         for verdict in verdicts_about_response(trace, superseded=True)

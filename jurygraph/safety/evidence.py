@@ -189,11 +189,11 @@ class SearchableText:
         inner = _DOTS.sub("", quotation.strip())
         if inner != quotation:
             attempts.append(inner)
-        restored = self._restore_backslashes(quotation)
-        if not restored:
-            restored = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
-        if restored is not None:
-            attempts.append(restored)
+        restored_quotation = self._restore_backslashes(quotation)
+        if not restored_quotation:
+            restored_quotation = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
+        if restored_quotation is not None:
+            attempts.append(restored_quotation)
         for attempt in attempts:
             passage = self._find_candidate(attempt)
             if passage is not None:

@@ -322,9 +322,9 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     for text in (folded_query, fold_text(reference)):
         for signs, _ in _find_combinations(View(text.encode())):
             allowed |= signs
-    for topic, topic_signs in _SIGNS["allowed_signs"].items():
+    for topic, sign_names in _SIGNS["allowed_signs"].items():
         if is_about(topic, folded_query):
-            allowed.update(topic_signs.split())
+            allowed.update(sign_names.split())
     return frozenset(allowed)
 
 
@@ -482,8 +482,8 @@ def _gate_conversation(
         if found is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
     # an address may be split over several messages
-    spoken = _join_spoken(text, written)
-    found = stopping_gate(spoken, address_gates, query=query, reference=reference)
+    spoken_text = _join_spoken(text, written)
+    found = stopping_gate(spoken_text, address_gates, query=query, reference=reference)
     if found is not None:
         return found
     last = [turn for turn in written if turn.message == written[-1].message]

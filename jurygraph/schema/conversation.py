@@ -237,8 +237,8 @@ def render_view(
     """
     all_blocks = _list_blocks(messages)
     rendering = _join(all_blocks, has_headers=not is_one_reply(messages))
-    until_turn = messages if turn is None else messages[: turn + 1]
-    last = last_reply_index(until_turn)
+    earlier_messages = messages if turn is None else messages[: turn + 1]
+    last = last_reply_index(earlier_messages)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
@@ -246,12 +246,12 @@ def render_view(
             is_visible = block.message == last and block.kind == "text"
         else:
             is_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_visible and block.message < len(until_turn):
+        if is_visible and block.message < len(earlier_messages):
             blocks.append(block)
             origins.append(part.start)
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
-    has_headers = sees != "last_reply" and not is_one_reply(until_turn)
+    has_headers = sees != "last_reply" and not is_one_reply(earlier_messages)
     return _join(blocks, has_headers=has_headers, origins=origins)
 
 

@@ -290,9 +290,9 @@ class Reviewer(FrozenModel):
 NamedItem = TypeVar("NamedItem", Stakeholder, Criterion, Reviewer, Constraint)
 
 
-def sort_by_id(things: Iterable[NamedItem]) -> tuple[NamedItem, ...]:
+def sort_by_id(items: Iterable[NamedItem]) -> tuple[NamedItem, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
-    return tuple(sorted(things, key=lambda thing: thing.id))
+    return tuple(sorted(items, key=lambda item: item.id))
 
 
 HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")

@@ -106,16 +106,16 @@ class RewardServer:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def _explain(self, request: web.Request, refused: web.HTTPException) -> str:
+    def _explain(self, request: web.Request, http_error: web.HTTPException) -> str:
         """Return what is wrong with a request that no handler took, and what would be right."""
-        if isinstance(refused, web.HTTPMethodNotAllowed):
-            methods = " or ".join(sorted(refused.allowed_methods - {"HEAD"}))
+        if isinstance(http_error, web.HTTPMethodNotAllowed):
+            methods = " or ".join(sorted(http_error.allowed_methods - {"HEAD"}))
             return f"{request.path}: is not for {request.method}; use {methods}"
-        if isinstance(refused, web.HTTPNotFound):
+        if isinstance(http_error, web.HTTPNotFound):
             paths = sorted(self._paths)
             hint = did_you_mean(request.path, paths) or f"there are {', '.join(paths)}"
             return f"there is no {quote(request.path)}; {hint}"
-        return refused.text or refused.reason
+        return http_error.text or http_error.reason
 
     def _require_token(self, request: web.Request) -> None:
         if self._token is None:
@@ -238,8 +238,8 @@ def _refuse_half_characters(content: Any) -> None:
         raise Refusal(422, f"{problem}; write the whole character") from None
 
 
-def _refuse(refused: Refusal) -> HttpAnswer:
-    return HttpAnswer(refused.status, _error(str(refused)), refused.retry_after)
+def _refuse(refusal: Refusal) -> HttpAnswer:
+    return HttpAnswer(refusal.status, _error(str(refusal)), refusal.retry_after)
 
 
 def _error(message: str) -> bytes:

@@ -194,11 +194,11 @@ def compare(before: SavedConsensus, now: SavedConsensus) -> ConsensusChange:
     # Another label first, then the greatest change of ambiguity.
     items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
     items.sort(key=lambda item: item.label == item.label_before)
-    ranks_before = rank_agents(before.agents)
+    previous_ranks = rank_agents(before.agents)
     ranks = rank_agents(now.agents)
     agents = []
     for name in sorted(before.agents, key=ranks.__getitem__):
         old_score = before.agents[name].score
         new_score = now.agents[name].score
-        agents.append(MovedAgent(name, old_score, new_score, ranks_before[name], ranks[name]))
+        agents.append(MovedAgent(name, old_score, new_score, previous_ranks[name], ranks[name]))
     return ConsensusChange(now.counts.rows - before.counts.rows, items, agents)

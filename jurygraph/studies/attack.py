@@ -426,13 +426,13 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
         "components": {},
         "gates": (),
     }
-    reduced = config.model_copy(update=changes)
+    attacked_config = config.model_copy(update=changes)
     records = {}
     for name, evaluator in jury.evaluators.items():
         if name in evaluators:
             records[name] = evaluator.record
-    names = component_names(reduced, records)
-    return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
+    names = component_names(attacked_config, records)
+    return attacked_config.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
 def _evaluators_of(surveys: Iterable[Survey]) -> set[str]:
@@ -492,14 +492,14 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
 
 
 def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
-    reached: set[str] = set()
+    reached_names: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
+        if name not in reached_names:
+            reached_names.add(name)
             waiting += predecessors[name]
-    return reached
+    return reached_names
 
 
 def threshold_figures(report: Report) -> dict[str, float | None]:

@@ -107,8 +107,8 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     from scipy.special import expit
 
     met = targets.sum()
-    unmet = len(targets) - met
-    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet + 2.0)
+    unmet_count = len(targets) - met
+    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet_count + 2.0)
     odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:

@@ -42,12 +42,12 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     assert estimate.low is not None
     assert estimate.high is not None
     gap = abs(estimate.value - bound)
-    reach = estimate.high - estimate.value
+    half_width = estimate.high - estimate.value
     if estimate.value > bound:
-        reach = estimate.value - estimate.low
-    if reach >= gap * math.sqrt(MAX_SAMPLE_FACTOR):
+        half_width = estimate.value - estimate.low
+    if half_width >= gap * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
-    needed = max(1, math.ceil(count * ((reach / gap) ** 2 - 1.0)))
+    needed = max(1, math.ceil(count * ((half_width / gap) ** 2 - 1.0)))
     return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
 
 

@@ -169,10 +169,10 @@ def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = known_judge(n)
-    tilted = target + weight_tilts(n)
+    tilted_target = target + weight_tilts(n)
     means = np.zeros(VARIANT_COUNT)
     for _ in range(calls):
-        _, _, scores = _draw_judgements(rng, tilted, true_utilities)
+        _, _, scores = _draw_judgements(rng, tilted_target, true_utilities)
         means += scores / calls
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 

@@ -213,15 +213,15 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
         return {}
     first, second = np.quantile(list(lengths.values()), [1 / 3, 2 / 3], method="lower").tolist()
     unit = "characters more than the other" if study.has_pairs else "characters"
-    thirds = {}
+    length_thirds = {}
     for response in sorted(lengths, key=lengths.__getitem__):
         name = f"over {second} {unit}"
         if lengths[response] <= first:
             name = f"to {first} {unit}"
         elif lengths[response] <= second:
             name = f"to {second} {unit}"
-        thirds[response] = name
-    return thirds
+        length_thirds[response] = name
+    return length_thirds
 
 
 def _test_against_people(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:

@@ -156,10 +156,10 @@ class PowerStudy:
         effects = split_effects(gaps, reviewer, part.group[has_gap])
         reviewers_now = len(effects.reviewers)
         ratings = np.unique(reviewer, return_counts=True)[1]
-        ratings_each = int(np.median(ratings))
+        ratings_per_item = int(np.median(ratings))
 
         def power(reviewers: int) -> float:
-            return power_of(effects, difference, reviewers, ratings_each, self.seed)
+            return power_of(effects, difference, reviewers, ratings_per_item, self.seed)
 
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
         items_now = len(effects.items)
@@ -179,7 +179,7 @@ class PowerStudy:
             "power_now": power_now,
             "reviewers_now": reviewers_now,
             "items_now": items_now,
-            "ratings_each": ratings_each,
+            "ratings_each": ratings_per_item,
             "reviewers": reviewers,
         }
 

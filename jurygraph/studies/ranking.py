@@ -316,16 +316,16 @@ def find_nearest_reversals(
     found: list[NearestReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for ring in _RING_SIZES:
-        still_open = [index for index, reversal in enumerate(found) if reversal is None]
-        if not still_open:
+    for ring_size in _RING_SIZES:
+        open_indices = [index for index, reversal in enumerate(found) if reversal is None]
+        if not open_indices:
             break
-        reversals: dict[int, list[NearestReversal]] = {index: [] for index in still_open}
+        reversals: dict[int, list[NearestReversal]] = {index: [] for index in open_indices}
         for setting in numbers:
-            for start, end in _steps(setting, inner, ring):
+            for start, end in _steps(setting, inner, ring_size):
                 rank = ranker.along(setting.key, tried)
                 after = rank(end)
-                for index in still_open:
+                for index in open_indices:
                     if _is_reversed(after, *pairs[index]):
                         value = _bisect(rank, start, end, *pairs[index])
                         reversals[index].append(_find_nearest_reversal(setting, value))
@@ -333,7 +333,7 @@ def find_nearest_reversals(
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
             )
-        inner = ring
+        inner = ring_size
     return found
 
 

@@ -329,20 +329,22 @@ def _answer(
     if not verdicts:
         return _Answer(np.nan, "", "not in the run")
     judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
-    sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
-    if not sure:
+    confident_verdicts = [
+        v for v in judged if v.confidence is None or v.confidence >= min_confidence
+    ]
+    if not confident_verdicts:
         problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
         return _Answer(np.nan, "", problem)
-    scores = [float(v.native or 0.0) for v in sure]
+    scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
-        return _Answer(fmean(scores), sure[0].reason, "")
+        return _Answer(fmean(scores), confident_verdicts[0].reason, "")
     empty = sum(v.status == "failed" for v in verdicts)
     has_vote = np.arange(len(scores) + empty)[None] < len(scores)
     majority = strict_majority(np.array([scores + [0.0] * empty]), has_vote, np.ones_like(has_vote))
     if not majority.decided[0]:
         return _Answer(np.nan, "", "no majority")
     score = float(majority.value[0])
-    return _Answer(score, sure[scores.index(score)].reason, "")
+    return _Answer(score, confident_verdicts[scores.index(score)].reason, "")
 
 
 def _is_prediction(verdict: RecordedVerdict) -> bool:

@@ -362,17 +362,19 @@ def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
     return SimulatedMean(mean, error, paper)
 
 
-def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
-    names = [row["name"] for row in recovered]
+def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
+    names = [row["name"] for row in recovery_rows]
     series = []
-    for method in METHODS if recovered else ():
-        means = [row["mse"][method] for row in recovered]
+    for method in METHODS if recovery_rows else ():
+        means = [row["mse"][method] for row in recovery_rows]
         low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         series.append(PlotSeries(method, [mean.mean for mean in means], names, low, high))
         series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
     if series:
-        errors = {method: sum(row["mse"][method].mean for row in recovered) for method in METHODS}
+        errors = {
+            method: sum(row["mse"][method].mean for row in recovery_rows) for method in METHODS
+        }
         best = min(errors, key=errors.__getitem__)
         title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
         yield Plot(title, "points", series, y_label="MSE, 10⁻³")

@@ -131,8 +131,8 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     changes = WhatIf.from_url(request.query)
     settings = list_settings(changes.config_of(run), opened.decided)
     scan = request.query.get("scan", "")
-    scanned = next((each for each in settings if each.key == scan), None)
-    if scan and scanned is None:
+    scanned_setting = next((each for each in settings if each.key == scan), None)
+    if scan and scanned_setting is None:
         raise InputError(
             f"there is no setting {scan!r}; known: {', '.join(each.key for each in settings)}"
         )
@@ -140,10 +140,10 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     tried = changes.settings
     if tried:
         changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
-    if scanned is not None and scanned.is_number:
-        ends = scanned.low, scanned.high
+    if scanned_setting is not None and scanned_setting.is_number:
+        ends = scanned_setting.low, scanned_setting.high
         turns = await opened.scans.rank(
-            lambda ranker: find_overtakings(ranker.along(scanned.key, tried), *ends)
+            lambda ranker: find_overtakings(ranker.along(scanned_setting.key, tried), *ends)
         )
     if "far" in request.query:
         report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
@@ -153,7 +153,7 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
         "changed": changed,
         "changes": changes,
         "controls": opened.controls,
-        "scanned": scanned,
+        "scanned": scanned_setting,
         "turns": turns,
         "report": report,
     }

@@ -355,21 +355,21 @@ def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Seq
     return condition, [index.names(field).get(name, -1)]
 
 
-def _search_condition(index: RunIndex, sought: str) -> tuple[str, Sequence[str]]:
+def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[str]]:
     """Return the condition that a response or its task has this id, or all of these words, with its values."""
     index.complete()
     # By its number, so that no row is joined with the name of its task.
     task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
-    words = re.findall(r"[^\W_]+", normalize("NFC", sought))
+    words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
     if not words:
-        return f"({condition})", [sought, sought]
+        return f"({condition})", [search_text, search_text]
     matched = " ".join(f'"{word}"' for word in words)
     condition += (
         f" OR responses.number IN ({_SELECT_TEXTS}) OR responses.task IN ({_SELECT_QUERIES})"
     )
-    return f"({condition})", [sought, sought, matched, matched]
+    return f"({condition})", [search_text, search_text, matched, matched]
 
 
 def _position(query: TableQuery) -> tuple[str, list[Any]]:

@@ -79,9 +79,11 @@ class AgentDifference:
         ends = ""
         if self.low is not None and self.high is not None:
             design = "paired" if self.is_paired else "unpaired"
-            rough = f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+            small_sample_note = (
+                f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+            )
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
-            ends = f" ({interval}, {design} over {tasks}{rough})"
+            ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
             conclusion = "by more than chance" if self.is_clear else "which may be chance"
         sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:

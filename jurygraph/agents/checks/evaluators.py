@@ -161,10 +161,10 @@ class UnknownValues:
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
-    unique = list(dict.fromkeys(texts))
-    joined = between.join(unique[:most])
-    if len(unique) > most:
-        joined += f"{between}and {len(unique) - most} more"
+    unique_texts = list(dict.fromkeys(texts))
+    joined = between.join(unique_texts[:most])
+    if len(unique_texts) > most:
+        joined += f"{between}and {len(unique_texts) - most} more"
     return joined
 
 

@@ -506,13 +506,13 @@ def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
             reason="the response's data claims nothing that could be looked up",
         )
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
-    reported = unconfirmed[:_MAX_WRONG]
+    reported_findings = unconfirmed[:_MAX_WRONG]
     right = len(findings) - len(unconfirmed)
     reasons = [f"{right} of {len(findings)} {kind} are confirmed"]
-    reasons += map(describe_finding, reported)
+    reasons += map(describe_finding, reported_findings)
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
-    evidence = chain.from_iterable(map(claim_evidence, reported or findings[:1]))
+    evidence = chain.from_iterable(map(claim_evidence, reported_findings or findings[:1]))
     return Verdict(
         score=right / len(findings),
         met=not unconfirmed,

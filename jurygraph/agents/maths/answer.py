@@ -101,16 +101,16 @@ def _find_answers(text: str) -> _Answers | None:
 
 
 def _find_answers_uncached(text: str) -> _Answers | None:
-    folded = fold_width(text)  # as long as the text
-    close = folded.rfind(_ANSWER_CLOSE)
-    opened = folded.rfind(_ANSWER_OPEN, 0, max(close, 0))
-    tagged = None if opened < 0 else trim(folded, opened + len(_ANSWER_OPEN), close)
-    if tagged is not None:
-        return _find_in_tag(folded, *tagged)
-    last_opening = folded.rfind(_ANSWER_OPEN)
+    folded_text = fold_width(text)  # as long as the text
+    close = folded_text.rfind(_ANSWER_CLOSE)
+    opened = folded_text.rfind(_ANSWER_OPEN, 0, max(close, 0))
+    tagged_answer = None if opened < 0 else trim(folded_text, opened + len(_ANSWER_OPEN), close)
+    if tagged_answer is not None:
+        return _find_in_tag(folded_text, *tagged_answer)
+    last_opening = folded_text.rfind(_ANSWER_OPEN)
     if last_opening > close:
-        return _find_in_cut_off(folded, last_opening)
-    return _find_untagged(folded)
+        return _find_in_cut_off(folded_text, last_opening)
+    return _find_untagged(folded_text)
 
 
 _find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)

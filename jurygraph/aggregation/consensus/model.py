@@ -420,10 +420,10 @@ class FitProblem:
             expected = self.e_step(model)
             new = self.m_step(expected.posterior)
             steps = steps + 1
-            watched = (expected.posterior, posterior)
+            compared_posteriors = (expected.posterior, posterior)
             if self._settings.convergence_on == "confusion":
-                watched = (new.confusion, model.confusion)
-            change = _largest_change(*watched)
+                compared_posteriors = (new.confusion, model.confusion)
+            change = _largest_change(*compared_posteriors)
             model = new
             posterior = expected.posterior
             if change < self._settings.tol or steps == self._settings.max_iter:

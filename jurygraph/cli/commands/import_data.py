@@ -247,17 +247,17 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     }
     rows = [vote for vote in read if isinstance(vote, SheetVote) and vote.is_returned]
     missing = [vote for vote in read if isinstance(vote, SheetVote) and not vote.is_returned]
-    screened_out = Counter(str(row.dimension) for row in rows if row.is_due is False)
-    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out.total()
-    figures = {"ratings_file": target, **counts, "screened_out": screened_out}
+    screened_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
+    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_counts.total()
+    figures = {"ratings_file": target, **counts, "screened_out": screened_counts}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
     for note in note_similar_names(annotators):
         print_message(note)
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
-    if screened_out:
-        print_message(f"screened out, and not omitted: {_format_counts(screened_out)}")
+    if screened_counts:
+        print_message(f"screened out, and not omitted: {_format_counts(screened_counts)}")
     for row in rows:
         if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"

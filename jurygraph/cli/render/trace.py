@@ -288,11 +288,11 @@ def _lookup_summary(record: RecordedLookup) -> str:
 def _lookup_lines(record: RecordedLookup) -> Iterator[str]:
     """Yield what a tool was called with, and what became of that."""
     lookup = record.lookup
-    took = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
+    duration_text = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
     kind = "deterministic" if lookup.deterministic else "recorded"
     version = f" version {lookup.version}" if lookup.version else ""
     name = lookup.tool or "a tool that is not there"
-    yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{took}"
+    yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{duration_text}"
     yield from _paragraphs("arguments", record.arguments, "    ")
     yield from _paragraphs(f"result ({lookup.length:,} characters)", record.result, "    ")
 

@@ -221,14 +221,14 @@ class _Verifier:
             for question in plan.survey.questions
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
-        recalled = {
+        recorded_answers = {
             verdict.key: verdict for verdict in verdicts if _is_recalled(verdict, own_model)
         }
         calls = chain.from_iterable(trace.calls for trace in stored)
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         external = self._external_material(stored)
         self._calls.hidden = self._unanswered
-        results = ReusedResults(recalled, external)
+        results = ReusedResults(recorded_answers, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
@@ -242,7 +242,7 @@ class _Verifier:
         reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            results = ReusedResults({**recalled, **reused}, external)
+            results = ReusedResults({**recorded_answers, **reused}, external)
             again = await self._jury.ascore(task, responses, plan, results, self._calls)
             for verdict in _verdicts_about_responses(again):
                 if verdict.key not in reused:
@@ -287,8 +287,8 @@ class _Verifier:
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
         label = self._label(stored.about, "verdict", stored.question)
-        unasked = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
-        new_verdict = recomputed.get(stored.key) or recomputed.get(unasked)
+        unanswered_key = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
+        new_verdict = recomputed.get(stored.key) or recomputed.get(unanswered_key)
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):

@@ -522,10 +522,10 @@ class Ledger:
                 if row[0] != "ok"
             )
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
-            unchained = self._connection.execute(
+            unlinked_records = self._connection.execute(
                 "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,)
             )
-            yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
+            yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
             settings = ("page_count", "page_size")
             pages, size = (
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings

@@ -114,9 +114,9 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         )
         values: list[tuple[float | None, float | None]] = []
         drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
-        while some := list(islice(drafts, _DRAFTS_PER_BATCH)):
-            new_run.ledger.append(*some)
-            report(sum(draft.kind == "trace" for draft in some))
+        while draft_batch := list(islice(drafts, _DRAFTS_PER_BATCH)):
+            new_run.ledger.append(*draft_batch)
+            report(sum(draft.kind == "trace" for draft in draft_batch))
         append_close_record(new_run)
     finally:
         new_run.close()
@@ -239,8 +239,8 @@ class SurveyedTask(NamedTuple):
         """Return the decision of the task under a config."""
         evaluators = run.header.evaluators
         audiences = [record.audience for record in evaluators.values()]
-        weighed = weigh_stakeholders(self.task, config.weights, audiences, find_tensions)
-        return build_decision(self.task, self.survey, config, evaluators, combiners, *weighed)
+        weights = weigh_stakeholders(self.task, config.weights, audiences, find_tensions)
+        return build_decision(self.task, self.survey, config, evaluators, combiners, *weights)
 
 
 def require_content(run: Run, task_id: str) -> Body:
