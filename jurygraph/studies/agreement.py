@@ -333,7 +333,7 @@ def _notes(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str]:
     yield from note_similar_names(name for matrix in matrices for name in matrix.reviewers)
-    has_order = level != "nominal"
+    is_ordinal = level != "nominal"
     with_alpha = [figures for figures in parts if figures["alpha"] is not None]
     no_alpha = [figures for figures in parts if figures["alpha"] is None]
     few_groups = [figures for figures in with_alpha if figures["groups"] < _FEW_ITEMS]

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
-    AsJson,
     ColumnNames,
     ItemColumn,
     JsonOption,

@@ -14,7 +14,6 @@ from jurygraph.aggregation.consensus import HIGH
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
-    AsJson,
     ColumnNames,
     ItemColumn,
     JsonOption,
