@@ -29,7 +29,7 @@ from jurygraph.inference.clusters import (
     share_interval,
     wilson,
 )
-from jurygraph.inference.sign_flips import FLIPS, sign_flip_p
+from jurygraph.inference.sign_flips import RANDOM_FLIPS, sign_flip_p
 
 JOBS = os.cpu_count() or 1
 SEED = 26
@@ -307,7 +307,12 @@ def _speed() -> Iterator[Figure]:
 
     def scipys() -> None:
         means = drawn.mean(axis=1)
-        kinds = {"permutation_type": "samples", "n_resamples": FLIPS, "batch": 1000, "rng": SEED}
+        kinds = {
+            "permutation_type": "samples",
+            "n_resamples": RANDOM_FLIPS,
+            "batch": 1000,
+            "rng": SEED,
+        }
         stats.permutation_test(
             (means,), lambda values, axis: values.mean(axis=axis), vectorized=True, **kinds
         )

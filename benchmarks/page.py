@@ -28,7 +28,7 @@ from benchmarks.large import peak_memory
 from benchmarks.store import CONFIG, WORDS, write_run
 from jurygraph import Jury, Response, Task
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import INDEX, LEDGER
+from jurygraph.runs.store.folder import INDEX_FILE, LEDGER_FILE
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 
@@ -69,7 +69,7 @@ def _index(folder: Path, size: int) -> Iterator[Figure]:
     everything = perf_counter() - start
     yield at_most(f"index of {size:,} responses", seconds, "s", SECONDS_PER_RESPONSE * size)
     yield Figure("... of the time of to_pandas, everything in memory", seconds / everything, "")
-    share = 100 * (folder / INDEX).stat().st_size / (folder / LEDGER).stat().st_size
+    share = 100 * (folder / INDEX_FILE).stat().st_size / (folder / LEDGER_FILE).stat().st_size
     yield at_most("... and its size", share, "% of the run", INDEX_SHARE)
 
 

@@ -21,7 +21,7 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.jobs import open_job
 from benchmarks.large import peak_memory
 from jurygraph import Evaluator, Jury
-from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.agents.roles import EvaluatorInput
 
 CRITERIA, CHAIN, GROUP, RESPONSES = 10_000, 5_000, 4_096, 10_000
@@ -42,7 +42,7 @@ class ByPlace(Evaluator):
 
 def measure(responses: int = RESPONSES) -> Iterator[Figure]:
     """Return CPU seconds, user and system, and megabytes at the peak."""
-    REGISTERED["by-place"] = ByPlace()  # type: ignore[assignment]  # as if it had been a function
+    REGISTERED_EVALUATORS["by-place"] = ByPlace()  # type: ignore[assignment]  # as if it had been a function
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-sizes-"))
     try:
         yield from _rubrics(folder)

@@ -16,7 +16,7 @@ from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.traces import group_digest
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Extent, Header
+from jurygraph.runs.store.header import Header, RunExtent
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import EvaluatorRecord, Plan
@@ -88,7 +88,7 @@ async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[
                 for name, one in jury.evaluators.items()
             },
             combiners={name: one.version for name, one in jury.combiners.items()},
-            extent=Extent(tasks=len(tasks), responses=count),
+            extent=RunExtent(tasks=len(tasks), responses=count),
         )
         run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]

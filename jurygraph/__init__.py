@@ -101,7 +101,7 @@ __all__ = [
 ]
 
 
-_HOMES = (
+_HOME_MODULES = (
     "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
     "planner runs.reports.estimate tools.tool"
 )
@@ -112,8 +112,8 @@ def __getattr__(name: str) -> Any:
     if name == "testing":  # a module, loaded where it is used
         return import_module("jurygraph.testing")
     if name in __all__:
-        for home in _HOMES.split():
-            module = import_module(f"{__name__}.{home}")
+        for module_name in _HOME_MODULES.split():
+            module = import_module(f"{__name__}.{module_name}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)
                 return globals()[name]

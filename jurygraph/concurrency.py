@@ -25,7 +25,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-_MOST_IDLE = 1.0  # seconds that a thread waits for its next call, since to start one takes longer than most calls
+_MAX_IDLE_SECONDS = 1.0  # seconds that a thread waits for its next call, since starting takes longer than most calls
 
 
 async def gather_in_order(
@@ -57,7 +57,7 @@ async def gather_in_order(
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def each_answered(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Return the results of all; the first error is raised after all have ended, so that replies paid for are kept."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -139,12 +139,14 @@ class DaemonThreads(ThreadPoolExecutor):
         """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""
         running = [call for call in calls if not call.future.done() and not call.future.cancel()]
         with self._guard:
-            hanging = [call for call in running if not call.future.done() and not call.is_abandoned]
-            for call in hanging:
+            hanging_calls = [
+                call for call in running if not call.future.done() and not call.is_abandoned
+            ]
+            for call in hanging_calls:
                 call.is_abandoned = True
                 self._running -= 1
                 self._start_thread()
-        return hanging
+        return hanging_calls
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Do nothing: there is nothing to release, and an event loop that ends must not wait for a call that hangs."""
@@ -160,7 +162,7 @@ class DaemonThreads(ThreadPoolExecutor):
         while True:
             with self._guard:
                 self._idle += 1
-                has_call = self._guard.wait_for(lambda: self._waiting, _MOST_IDLE)
+                has_call = self._guard.wait_for(lambda: self._waiting, _MAX_IDLE_SECONDS)
                 self._idle -= 1
                 if not has_call:
                     self._running -= 1

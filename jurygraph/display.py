@@ -13,7 +13,7 @@ ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
 
 
-class Displayed:
+class ShortRepr:
     """Base class of objects with a short `repr`; `_repr_parts` returns what it shows, the most important first."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
         )
         return "{…}" if is_inner and value else _join("{}", pairs, len(value), limit)
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
-        if value and all(isinstance(item, Displayed) for item in value):
+        if value and all(isinstance(item, ShortRepr) for item in value):
             return f"[{len(value)} {_name_type(next(iter(value)))}]"
         parts = (format_value(item, 20, True) for item in value)
         return "[…]" if is_inner and value else _join("[]", parts, len(value), limit)

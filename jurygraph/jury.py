@@ -31,12 +31,12 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.events import Listener, RewardGiven
+from jurygraph.graphs.events import EventListener, RewardGiven
 from jurygraph.graphs.group_scheduler import MAX_WAITING, FinishedGroup, GroupScheduler
 from jurygraph.graphs.groups import (
     TASK_HINT,
@@ -92,8 +92,8 @@ RESPONSES_PER_CALL = 32
 MOST_IN_WORK = 4096
 """Number of responses in work for each concurrent call, and the most of all. There must be more than calls: a group
 that waits for its slowest reply, or for a turn of the score graph, leaves the calls to others."""
-IN_WORK_WITHOUT_MODEL = 256
-PLANNED_TOGETHER = 256
+MAX_GROUPS_WITHOUT_MODEL = 256
+PLANNING_BATCH_SIZE = 256
 """Number of tasks of a batch that is planned without the model."""
 
 
@@ -101,7 +101,7 @@ Progress = Callable[[int, int | None], object]
 """A callback that receives the number of groups done, and their total if `items` has a length, else None."""
 
 
-class Jury(Displayed):
+class Jury(ShortRepr):
     """Evaluators, and the rules that turn their verdicts into rewards.
 
         with Jury(evaluators=["maths.accuracy", polite], reward={"accuracy": 1.0, "polite": 0.5}) as jury:
@@ -243,7 +243,7 @@ class Jury(Displayed):
         (planned,) = await start_isolated(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
-        return self._take(planned)
+        return self._result_or_raise(planned)
 
     async def aprepare_many(
         self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
@@ -257,7 +257,7 @@ class Jury(Displayed):
         size, at_once = (
             (self._batch_size, self._most_responses // self._batch_size)
             if self._plans_by_model
-            else (PLANNED_TOGETHER, 1)
+            else (PLANNING_BATCH_SIZE, 1)
         )
         batches = split_into_batches(tasks, lambda _: 1, size)
         work = (
@@ -267,7 +267,7 @@ class Jury(Displayed):
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
-                    yield self._take(outcome)
+                    yield self._result_or_raise(outcome)
 
     async def _prepare_batch(
         self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
@@ -285,7 +285,7 @@ class Jury(Displayed):
         )
         return self.gateway is not None and (has_profiles or self.config.annotation is not None)
 
-    def _take(self, outcome: T | BaseException) -> T:
+    def _result_or_raise(self, outcome: T | BaseException) -> T:
         """Return a result, or raise the error that took its place."""
         if isinstance(outcome, BaseException):
             with redacted_errors(self.context.secrets):
@@ -316,7 +316,7 @@ class Jury(Displayed):
         return await self._score_group(group, sink)
 
     async def _score_group(
-        self, group: Group, sink: "CallSink | None" = None, listener: Listener | None = None
+        self, group: Group, sink: "CallSink | None" = None, listener: EventListener | None = None
     ) -> list[Trace]:
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
@@ -327,7 +327,7 @@ class Jury(Displayed):
             await run_machine(active_groups)
             return await outcomes[0]
 
-        traces = self._take(await start_isolated(score, self.config.langsmith))
+        traces = self._result_or_raise(await start_isolated(score, self.config.langsmith))
         if listener is not None:
             for trace in traces:
                 listener(
@@ -386,7 +386,7 @@ class Jury(Displayed):
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
-                    traces = self._take(group.outcome)
+                    traces = self._result_or_raise(group.outcome)
                     done += 1
                     if progress is not None:
                         progress(done, total)
@@ -403,7 +403,7 @@ class Jury(Displayed):
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
                 yield [
-                    group._replace(outcome=result_or_error(partial(self._take, group.outcome)))
+                    group._replace(outcome=result_or_error(partial(self._result_or_raise, group.outcome)))
                     for group in finished
                 ]
 
@@ -447,7 +447,7 @@ class Jury(Displayed):
         groups: Sequence[Group],
         active_groups: ActiveGroups,
         sink: "CallSink | None",
-        listener: Listener | None = None,
+        listener: EventListener | None = None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let a batch of groups into the score graph, and record them if the jury does.
 
@@ -457,10 +457,10 @@ class Jury(Displayed):
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._let_groups_in(groups, active_groups, sink, listener)
+            return await self._admit_groups(groups, active_groups, sink, listener)
         begun = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
-            outcomes = await self._let_groups_in(
+            outcomes = await self._admit_groups(
                 begun, active_groups, sink or recorder.calls, listener
             )
         except BaseException:
@@ -475,12 +475,12 @@ class Jury(Displayed):
             for item, outcome in zip(begun, outcomes, strict=True)
         ]
 
-    async def _let_groups_in(
+    async def _admit_groups(
         self,
         groups: "Sequence[Group | GroupOutcome]",
         active_groups: ActiveGroups,
         sink: "CallSink | None",
-        listener: Listener | None,
+        listener: EventListener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
         checked = [
@@ -542,7 +542,7 @@ class Jury(Displayed):
         """The number of responses in work at once."""
         calls = self._concurrent_calls
         by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
-        return by_model if self.gateways else IN_WORK_WITHOUT_MODEL
+        return by_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""

@@ -71,16 +71,18 @@ def describe_validation_error(
         path = _path_of(first, value)
         inner = [e for e in errors if _path_of(e, value)[: len(path)] == path]
         first = max(inner, key=lambda e: len(_path_of(e, value)))
-    path, invalid = _locate(first, value)
+    path, invalid = _locate_error(first, value)
     alternatives = [e for e in errors if _path_of(e, value) == path]
-    wrong_types = (*_EXPECTED, "is_instance_of", "literal_error")
+    wrong_types = (*_EXPECTED_VALUES, "is_instance_of", "literal_error")
     fitting = [e for e in alternatives if e["type"] not in wrong_types]
     if not fitting and not isinstance(invalid, str):
         # The problem is not that it is none of some words.
         fitting = [e for e in alternatives if e["type"] != "literal_error"]
     if fitting:
         first = fitting[0]
-    expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
+    expected = dict.fromkeys(
+        _EXPECTED_VALUES[e["type"]] for e in alternatives if e["type"] in _EXPECTED_VALUES
+    )
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
     return _describe_error(first, path, invalid, model)
@@ -121,23 +123,25 @@ def note_similar_names(names: Iterable[str]) -> Iterator[str]:
 _QUERY = ("query",)
 _TEXT = ("text", "reference")
 _REFERENCE = ("reference",)
-_RESPONSES = ("responses",)
-_MEANT = {
+_RESPONSES_FIELD = ("responses",)
+_MEANT_FIELDS = {
     **dict.fromkeys(("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY),
     **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT),
     **dict.fromkeys(
         ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE
     ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES),
+    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES_FIELD),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
     **dict.fromkeys(("model", "system", "policy"), ("agent",)),
 }
 """The fields that other projects' names mean, the first one that is there."""
 
 
-def find_meant(name: str, fields: Collection[str]) -> str | None:
+def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
-    return next((field for field in _MEANT.get(name.casefold(), ()) if field in fields), None)
+    return next(
+        (field for field in _MEANT_FIELDS.get(name.casefold(), ()) if field in fields), None
+    )
 
 
 def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
@@ -225,7 +229,7 @@ def format_factor(value: float) -> str:
 
 _NOT_FINITE = re.compile(r"\s*[-+]?\.?(nan|inf|infinity)\s*", re.IGNORECASE)
 
-_EXPECTED = {
+_EXPECTED_VALUES = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",
     "int_type": "a whole number, without quotes",
@@ -258,7 +262,7 @@ _TEMPLATES = {
 """Problem and remedy by pydantic's kind of error, with places for the values of its context."""
 
 
-def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
+def _locate_error(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     location = error["loc"]
     path: list[str | int] = []
@@ -276,7 +280,7 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 
 
 def _path_of(error: ErrorDetails, value: Any) -> Path:
-    path, _ = _locate(error, value)
+    path, _ = _locate_error(error, value)
     return path
 
 
@@ -296,16 +300,18 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
         return Problem(path, problem, f"write {value.replace(',', '.')}")
     if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
-    if kind in _EXPECTED:
+    if kind in _EXPECTED_VALUES:
         example = ", such as [1, 5]" if kind == "tuple_type" and path[-1:] == ("scale",) else ""
-        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}{example}")
+        return Problem(
+            path, f"is {describe_value(value)}", f"write {_EXPECTED_VALUES[kind]}{example}"
+        )
     if kind in _TEMPLATES:
         context = error.get("ctx", {})
         parts = {**context, "value": describe_value(value), "characters": len(str(value))}
         problem, remedy = _TEMPLATES[kind]
         return Problem(path, problem.format(**parts), remedy.format(**parts))
-    if kind in _DESCRIBERS:
-        return _DESCRIBERS[kind](error, path, value, model)
+    if kind in _PROBLEM_DESCRIBERS:
+        return _PROBLEM_DESCRIBERS[kind](error, path, value, model)
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
@@ -335,7 +341,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
-    meant = find_meant(str(path[-1]), names)
+    meant = find_meant_field(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):
@@ -366,7 +372,9 @@ def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseMo
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
-def _describe_tag(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+def _describe_union_tag(
+    error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
+) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
         return Problem((*path, key), "is missing", f"say which `{key}` it is")
@@ -384,12 +392,12 @@ def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel
     return Problem((*path, *steps), message[field.end() :])
 
 
-_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
+_PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
     "missing": _describe_missing,
     "extra_forbidden": _describe_unknown,
     "literal_error": _describe_choice,
-    "union_tag_invalid": _describe_tag,
-    "union_tag_not_found": _describe_tag,
+    "union_tag_invalid": _describe_union_tag,
+    "union_tag_not_found": _describe_union_tag,
     "value_error": _describe_custom,
 }
 
@@ -426,20 +434,22 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
 
 
-UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+INVISIBLE_CHARACTERS = (
+    "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+)
 """A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
 
-_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+_HIDDEN_CHARACTER = re.compile(f"[\x00-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_hidden(line: str) -> str:
     """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
-    return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)
+    return _HIDDEN_CHARACTER.sub(lambda match: json.dumps(match[0])[1:-1], line)
 
 
-_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_lines(text: str) -> str:

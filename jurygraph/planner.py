@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.profile import read_profiles
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.context import GraphContext
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Planner(Displayed):
+class Planner(ShortRepr):
     """Read profiles, annotate rubrics and estimate requests with the evaluators and the model of a jury.
 
         with Jury.from_config("jury.yaml") as jury:

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph.display import Displayed, format_value
+from jurygraph.display import ShortRepr, format_value
 from jurygraph.errors import InputError, ModelError
 from jurygraph.messages import name_type
 from jurygraph.models.backend import Backend, Capabilities
@@ -23,7 +23,7 @@ Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str
 """A scripted answer to one item; see `ScriptedJudge`."""
 
 
-class ScriptedJudge(Displayed, Backend):
+class ScriptedJudge(ShortRepr, Backend):
     """A model that answers by rules or by a list; give it as the `model` of a jury.
 
     Rules are a mapping: the first key that occurs in an item's text (of a criterion, a preference, …) gives the answer
@@ -98,7 +98,9 @@ class ScriptedJudge(Displayed, Backend):
     def _reply(self, request: Request, turn: int) -> Any:
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
         text = "\n\n".join(message.content for message in request.messages)
-        response = _strip_message_fences(_fenced("response", text, request.marks), request.marks)
+        response = _strip_message_fences(
+            _find_fenced("response", text, request.marks), request.marks
+        )
         answers: Any = request.answer or {}
         *_, verdict = answers.get("anyOf", [answers])  # after the calls of tools, if there are any
         properties: Any = verdict.get("properties", {})
@@ -110,11 +112,11 @@ class ScriptedJudge(Displayed, Backend):
             return self._answer(text, turn, response, f"a request with {label}")
         reply = {}
         for name, fields in items.items():
-            item = _fenced("item", text, request.marks, rf"^{re.escape(name)}:\n") or text
+            item = _find_fenced("item", text, request.marks, rf"^{re.escape(name)}:\n") or text
             answer = self._answer(item, turn, response, format_value(item, 150))
             if isinstance(answer, str):
                 return answer
-            reply[name] = _fill_in(fields, answer, response)
+            reply[name] = _fill_reply(fields, answer, response)
         return reply
 
     def _answer(self, text: str, turn: int, response: str, label: str) -> Any:
@@ -141,7 +143,7 @@ def look_up(tool: str, **arguments: Any) -> str:
     return json.dumps({"look_up": [{"tool": tool, "arguments": arguments}]})
 
 
-def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
+def _find_fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
     """Return the first text in a fence of this name with one of the marks; empty if there is none."""
     fence = rf"{before}<<<{name} (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
     match = re.search(fence, text, re.DOTALL | re.MULTILINE) if marks else None
@@ -154,7 +156,7 @@ def _strip_message_fences(text: str, marks: Sequence[str]) -> str:
     return re.sub(fence, r"\g<inside>", text, flags=re.DOTALL) if marks else text
 
 
-def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
+def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
     lines = [line for line in response.splitlines() if line.strip() and not _HEADER.match(line)]
     quotes = []
@@ -176,5 +178,5 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
         parts = [name for name in fields if name.startswith("part_")]
         by_part = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
         for name, part_answer in zip(parts, by_part, strict=True):
-            filled[name] = _fill_in(fields[name]["properties"], part_answer, response)
+            filled[name] = _fill_reply(fields[name]["properties"], part_answer, response)
     return {name: value for name, value in filled.items() if name in fields}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.cli import main
 from jurygraph.runs.store import ledger as ledger_module
 
@@ -106,9 +106,9 @@ def _nothing_left_behind() -> Iterator[None]:
     path = list(sys.path)
     modules = set(sys.modules)
     environment = dict(os.environ)
-    registered = dict(REGISTERED)
+    registered = dict(REGISTERED_EVALUATORS)
     writes_no_bytecode = sys.dont_write_bytecode
-    REGISTERED.clear()  # as in a new process
+    REGISTERED_EVALUATORS.clear()  # as in a new process
     sys.dont_write_bytecode = (
         True  # a module may be changed within a second, which compiled code does not notice
     )
@@ -119,7 +119,7 @@ def _nothing_left_behind() -> Iterator[None]:
         sys.dont_write_bytecode = writes_no_bytecode
         if os.environ != environment:
             _restore(os.environ, environment)
-        _restore(REGISTERED, registered)
+        _restore(REGISTERED_EVALUATORS, registered)
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None)
             if file and not any(Path(file).is_relative_to(folder) for folder in _IMPORT_PATH):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.sources import read_tasks
 from tests.command import run_command, run_script
@@ -565,7 +565,9 @@ def test_the_snippets_print_what_the_page_shows(
     for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
         assert type_line(line, tmp_path).code == 0
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
+    monkeypatch.setattr(
+        "jurygraph.agents.functions.REGISTERED_EVALUATORS", dict(REGISTERED_EVALUATORS)
+    )
     names: dict[str, object] = {"__name__": "docs_python"}
     snippets = SNIPPET.findall(PYTHON)
     for code, shown in snippets:

@@ -87,10 +87,10 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/calls.py": {},
     "graphs/prepare_graph.py": {},
     "graphs/survey.py": {},
-    "graphs/routing.py": {"_reduce": {"reduce"}},
+    "graphs/routing.py": {"_reduce_scores": {"reduce"}},
     "graphs/score_graph.py": {},
     "graphs/traces.py": {},
-    "decision/decide.py": {name: {"reduce"} for name in ("fuse", "_hull", "_is_selective")},
+    "decision/decide.py": {name: {"reduce"} for name in ("fuse", "_outer_bounds", "_is_selective")},
     "decision/combiners.py": {
         "input_means": {"mean"},
         "_utility": {"mean"},

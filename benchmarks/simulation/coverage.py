@@ -26,11 +26,11 @@ from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
-    BEHAVIOURS,
+    CLASS_CREDITS,
     CLASSES,
     CLEAR_ITEM_BETA,
     HARD_ITEM_BETA,
-    VALUES,
+    RATER_BEHAVIOURS,
     Setting,
     SimulatedEvaluation,
     simulate_with,
@@ -137,7 +137,7 @@ def _true_values(
     simulated: SimulatedEvaluation, fitted: Consensus, further: SimulatedEvaluation
 ) -> tuple[Floats, ...]:
     """Return the agents' mean expected credit in the three readings, [agents] each."""
-    credit = simulated.setting.shares @ VALUES
+    credit = simulated.setting.shares @ CLASS_CREDITS
     rows = further.item, further.annotator, further.label
     fitted_scores = further.scores(_predict(fitted, *rows))
     shift = credit - further.true_scores
@@ -162,7 +162,7 @@ def simulate_more_items(
     simulated: SimulatedEvaluation, items: int, seed: int
 ) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
-    kinds = np.array([BEHAVIOURS.index(kind) for kind in simulated.behaviours])
+    kinds = np.array([RATER_BEHAVIOURS.index(kind) for kind in simulated.behaviours])
     return simulate_with(
         replace(simulated.setting, items=items), kinds, np.random.default_rng(seed)
     )

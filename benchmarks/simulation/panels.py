@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.simulation.method_figures import MethodFigures
 from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import Credited
+from jurygraph.aggregation.consensus import ItemPosteriors
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
@@ -102,7 +102,9 @@ def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
     )
 
 
-def _recovery_figures(simulated: SimulatedEvaluation, estimate: Credited) -> tuple[float, ...]:
+def _recovery_figures(
+    simulated: SimulatedEvaluation, estimate: ItemPosteriors
+) -> tuple[float, ...]:
     scores, true = simulated.scores(estimate.posterior), simulated.true_scores
     is_leading = estimate.posterior == estimate.posterior.max(axis=1, keepdims=True)
     right = (is_leading / is_leading.sum(axis=1, keepdims=True))[

@@ -15,7 +15,7 @@ from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
     OPPOSED_COMPONENTS,
-    Detectors,
+    DriftTests,
     Measure,
     centered_rewards,
     conflict_limit,
@@ -88,7 +88,7 @@ def run_lengths(
     if shift is not None:
         shifted = np.array([name == shift[0] for name in names])
         offset = np.where(shifted, shift[1] * np.nanstd(stacked.score, axis=(0, 1)), 0.0)
-    tests = Detectors((streams, len(names)), limits(arl, len(names)))
+    tests = DriftTests((streams, len(names)), limits(arl, len(names)))
     alarm_step = np.zeros(streams, np.int64)
     for step in range(1, after + max_steps + 1):
         measure = Measure(

@@ -14,7 +14,7 @@ from benchmarks.simulation.units import Cell
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import Estimate
 from jurygraph.inference.positive import Clustered, mean_of_units
-from jurygraph.studies.stability import semantic_to_repeat, variance, wording_alone
+from jurygraph.studies.stability import semantic_to_repeat, variance, wording_variance
 
 NORMAL, SKEWED, UNLIKE = "normal", "exponential", "unlike"
 KINDS = (NORMAL, SKEWED, UNLIKE)
@@ -69,7 +69,9 @@ def cover_part(
     """Return whether the interval of σ²_Sem - σ²_Rep contains its true value, the variance that wording adds."""
     scores, exact = draw_scores(kind, tasks, variants, repeats, seed)
     moves = np.random.default_rng((seed, tasks, variants)).normal(size=scores.shape)
-    return _contains(wording_alone(by_task(scores + math.sqrt(part) * moves), by_task(exact)), part)
+    return _contains(
+        wording_variance(by_task(scores + math.sqrt(part) * moves), by_task(exact)), part
+    )
 
 
 def _contains(estimate: Estimate | None, value: float) -> bool:

@@ -32,7 +32,7 @@ MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: belo
 PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 COMPONENT = "component."
 
 Direction = Literal["up", "down"]
@@ -156,7 +156,7 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
         deviations.append(column - means[group])
     x, y = deviations
     size = np.sqrt(float(x @ x) * float(y @ y))
-    if size <= _ROUNDING * max(1.0, float(rewards @ rewards)):
+    if size <= _ROUNDING_ERROR * max(1.0, float(rewards @ rewards)):
         return float("nan")
     return float(x @ y / size)
 
@@ -172,7 +172,7 @@ def saturation(rewards: Floats, groups: Ints) -> Floats:
     np.maximum.at(high, groups, rewards)
     np.minimum.at(low, groups, rewards)
     sizes = np.bincount(groups, minlength=count)
-    return np.where(sizes > 1, high - low <= _ROUNDING, np.nan)
+    return np.where(sizes > 1, high - low <= _ROUNDING_ERROR, np.nan)
 
 
 def disagreement(step: TrainingStep, opposed: Sequence[str]) -> Floats:
@@ -201,7 +201,7 @@ def measure_spread(rewards: Floats) -> Measure:
     if len(values) < 2:
         return Measure(np.nan, np.nan, np.nan)
     spread = float(values.std(ddof=1))
-    if spread <= _ROUNDING * (1.0 + float(np.abs(values).max())):
+    if spread <= _ROUNDING_ERROR * (1.0 + float(np.abs(values).max())):
         return Measure(0.0, np.nan, np.nan)
     return _build_measure(spread, float(np.log(spread)), (2.0 * (len(values) - 1)) ** -0.5)
 
@@ -222,7 +222,7 @@ def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     if len(values) < 2 or not len(reference):
         return Measure(np.nan, np.nan, np.nan)
     distance = float(stats.wasserstein_distance(values - values.mean(), reference))
-    if distance <= _ROUNDING:
+    if distance <= _ROUNDING_ERROR:
         return Measure(np.nan, np.nan, np.nan)
     return _build_measure(distance, float(np.log(distance)), 0.25)
 
@@ -309,17 +309,17 @@ def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: 
     return column
 
 
-REFERENCES = (0.25, 1.0)
+CUSUM_REFERENCES = (0.25, 1.0)
 """Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd. A
 score that is far enough out exceeds the limit of the second one at once."""
-TESTS_PER_SERIES = 2 * len(REFERENCES)
+TESTS_PER_SERIES = 2 * len(CUSUM_REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
 LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
 _SIDES = np.array([1.0, -1.0])
-_K = np.array(REFERENCES)[:, None]
+_K = np.array(CUSUM_REFERENCES)[:, None]
 
 
 def run_length(k: float, h: float) -> float:
@@ -345,7 +345,7 @@ def limits(arl: float, series: int) -> Floats:
 
         return float(optimize.brentq(log_ratio, 0.0, highest))
 
-    return np.array([limit(k) for k in REFERENCES])
+    return np.array([limit(k) for k in CUSUM_REFERENCES])
 
 
 class Baseline(NamedTuple):
@@ -375,13 +375,13 @@ class Baseline(NamedTuple):
         return Baseline(n, mean, squares, self.floor + floor_deviation / divisor)
 
 
-class Detectors:
+class DriftTests:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
     def __init__(self, shape: tuple[int, ...], limits: Floats) -> None:
         self.limits = limits
         self.baseline = Baseline(*np.zeros((4, *shape)))
-        sides = (*shape, len(REFERENCES), 2)
+        sides = (*shape, len(CUSUM_REFERENCES), 2)
         self.cusum = np.zeros(sides)
         """By reference value and side, up first."""
         self.baseline_at_zero = Baseline(*np.zeros((4, *sides)))
@@ -430,8 +430,8 @@ class Detectors:
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         increment = w * (_SIDES * u[..., None, None] - _K * w)
-        grown = np.maximum(self.cusum + increment, 0.0)
-        self.cusum = np.where(tested[..., None, None], grown, self.cusum)
+        grown_cusum = np.maximum(self.cusum + increment, 0.0)
+        self.cusum = np.where(tested[..., None, None], grown_cusum, self.cusum)
 
     def restart(self, series: Bools) -> None:
         statistics = [np.where(series, 0.0, statistic) for statistic in self.baseline]
@@ -448,7 +448,7 @@ LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
 """Series that compare with the first steps, and have no value in them."""
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
-ACCURACY = "component.accuracy"
+ACCURACY_SERIES = "component.accuracy"
 _STEPS_BEFORE = 40
 _LATEST_STEPS = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
@@ -521,7 +521,7 @@ class Analyzer:
             opposed = tuple(name for name in OPPOSED_COMPONENTS if name in step.components)
             self._opposed = opposed if len(opposed) > 1 else ()
             self.series = series_of(step, self._opposed, self.penalties)
-            self.tests = Detectors((len(self.series),), limits(self.arl, len(self.series)))
+            self.tests = DriftTests((len(self.series),), limits(self.arl, len(self.series)))
         self._require_same_series(step)
         measure = measure_series(step, self.series, self._opposed, self._conflict, self._reference)
         self.values.append(measure.value)
@@ -596,12 +596,12 @@ class Analyzer:
 
     def _diagnose(self) -> Alert | None:
         """Return the hack that recent alerts show together, each of which alone may be harmless."""
-        fall = self._recent_alert(ACCURACY, "down")
+        fall = self._recent_alert(ACCURACY_SERIES, "down")
         if fall is not None and (evidence := self._describe_unshared_fall(fall.since)):
-            return self._hack(fall, evidence)
+            return self._explain_hacking(fall, evidence)
         length = self._recent_alert("length", "up")
         if length is not None and self._recent_alert("length_reward", "up") is not None:
-            return self._hack(length, ["length rises", "length_reward rises"])
+            return self._explain_hacking(length, ["length rises", "length_reward rises"])
         return None
 
     def _recent_alert(self, series: str, direction: str) -> Alert | None:
@@ -616,8 +616,8 @@ class Analyzer:
 
         Other series count if they rose since the same step.
         """
-        moved = self._movements(since)
-        accuracy = moved[ACCURACY]
+        moved = self._measure_movements(since)
+        accuracy = moved[ACCURACY_SERIES]
         if (
             not accuracy < -_CLEAR_MOVE_IN_SD
             or not moved["reward"] > _FOLLOWED_SHARE_OF_FALL * accuracy
@@ -635,7 +635,7 @@ class Analyzer:
         ]
         return ["accuracy falls", *evidence, *more] if evidence else []
 
-    def _movements(self, since: int) -> dict[str, float]:
+    def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
         before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
         latest = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
@@ -649,7 +649,7 @@ class Analyzer:
                 moved[series.name] = float(now.mean() - earlier.mean()) / sd
         return moved | {"format": moved.get("component.format", 0.0)}
 
-    def _hack(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
+    def _explain_hacking(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
         begin = f"step {self.steps}: the reward looks hacked, since about step {anchor.since}"
         update = {"step": self.steps, "kind": "hack", "adverse": True, "evidence": tuple(evidence)}
         return anchor.model_copy(update={**update, "sentence": f"{begin}: {', '.join(evidence)}"})

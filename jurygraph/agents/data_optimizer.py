@@ -28,11 +28,11 @@ S = TypeVar("S", str, tuple[str, ...])
 
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_UNSPACED_SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
 """Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
 
-_RUN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]+")
+_RUN = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+|[^\w\s]+")
 
 
 def words(text: str) -> list[str]:
@@ -43,19 +43,19 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     pieces: list[str] = []
-    for run in _RUN.findall(_fold(text)):
+    for run in _RUN.findall(_fold_case(text)):
         if len(run) <= MAX_WORD_LENGTH:
             pieces.append(run)
         else:
-            pieces.extend(_cut(run, 5))
+            pieces.extend(_cut_into_pieces(run, 5))
     return pieces
 
 
-def _fold(text: str) -> str:
+def _fold_case(text: str) -> str:
     return remove_invisible(_BLANK.sub(" ", text)).casefold()
 
 
-def _cut(sequence: S, size: int) -> list[S]:
+def _cut_into_pieces(sequence: S, size: int) -> list[S]:
     return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
@@ -64,7 +64,7 @@ def has_content(word: str) -> bool:
 
 
 def is_silent(text: str) -> bool:
-    return not has_content(_fold(text))
+    return not has_content(_fold_case(text))
 
 
 def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
@@ -107,7 +107,7 @@ def freshness(text: str) -> float:
     total = repeated = 0
     sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text[:MAX_CHARACTERS]))
     # Cut, so that text without sentence ends is compared too.
-    for unit in chain.from_iterable(_cut(sentence, 40) for sentence in sentences):
+    for unit in chain.from_iterable(_cut_into_pieces(sentence, 40) for sentence in sentences):
         unit_grams = set(grams(unit, 3))
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
         total += len(unit)
@@ -148,7 +148,7 @@ _NGRAM_SIZES = (1, 2, 3, 4)
 
 _REPEATED_GRAM_LENGTH = 2
 
-Gram = tuple[str, ...]
+WordNgram = tuple[str, ...]
 WordCounts = list[tuple[int, int]]
 """For each n of `_NGRAM_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
@@ -178,7 +178,7 @@ class MeasuredGroup:
             len(set(kept_words)) / len(vocabulary) if vocabulary else 0.0
             for kept_words, vocabulary in zip(common_words, vocabularies, strict=True)
         ]
-        gram_users: dict[int, Counter[Gram]] = {}
+        gram_users: dict[int, Counter[WordNgram]] = {}
         for n in _NGRAM_SIZES:
             gram_sets = [set(grams(kept_words, n)) for kept_words in common_words]
             gram_users[n] = Counter(chain.from_iterable(gram_sets))
@@ -203,7 +203,7 @@ class MeasuredGroup:
         ]
 
 
-def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> WordCounts:
+def _count_grams(sequence: WordNgram, users: Mapping[int, Counter[WordNgram]]) -> WordCounts:
     pieces = list(_pieces_between_repeats(sequence))
     counts = []
     for n, gram_users in users.items():
@@ -223,11 +223,11 @@ def _new_share(counts: WordCounts) -> float:
     return summed / max(1, parts)
 
 
-def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
+def _pieces_between_repeats(sequence: WordNgram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
     repeated = [index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)]
-    earlier_grams: set[Gram] = set()
+    earlier_grams: set[WordNgram] = set()
     for index, gram in enumerate(grams(sequence, _REPEATED_GRAM_LENGTH)):
         if gram in earlier_grams:
             repeated[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH

@@ -28,7 +28,7 @@ from jurygraph.agents.maths.reading import Reading, parse_answer
 from jurygraph.agents.quality_assessor import show_facts
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix, count_true, weighted_mean
 from jurygraph.errors import PlanError
 from jurygraph.messages import validate
@@ -44,7 +44,7 @@ from jurygraph.schema import (
     Variant,
 )
 from jurygraph.schema.frozen_model import ParamsModel
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.task import query_text
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class TextChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: StatementKind
@@ -91,8 +91,8 @@ class Edit:
         return Variant(response=Response(id=name, text=text), edit=edit)
 
 
-def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> Edit:
-    return Edit(kind, (TextChange(start, end, after),), says)
+def replace_passage(kind: StatementKind, start: int, end: int, after: str, says: str) -> TextEdit:
+    return TextEdit(kind, (TextChange(start, end, after),), says)
 
 
 def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
@@ -112,24 +112,24 @@ _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
-_REPEATED = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
+_REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
 _PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
 _LINE = re.compile(r"[^\n]+")
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_SPELLED = {word: Fraction(number) for number, word in enumerate(_SMALL)}
-_SPELLED |= {
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
+_VALUE_OF_WORD |= {
     "half": Fraction(1, 2),
     "twice": Fraction(2),
     "double": Fraction(2),
     "dozen": Fraction(12),
 }
-_SPELLED |= {
+_VALUE_OF_WORD |= {
     "triple": Fraction(3),
     "thrice": Fraction(3),
     "third": Fraction(3),
     "quarter": Fraction(4),
 }
-_SHIFTS = (1, 2, 3, 10)
+_NUMBER_SHIFTS = (1, 2, 3, 10)
 
 
 def right_steps(text: str) -> list[arithmetic.CalculationStep]:
@@ -167,23 +167,23 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     return compare_readings(answer, expected) is True and CorrectAnswer(span, answer)
 
 
-def wrong_result_edits(text: str) -> Iterator[Edit]:
+def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for index, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
-        by = _SHIFTS[index % len(_SHIFTS)]
+        by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
         replacement = _shift(original, by)
         start, end = numeral.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
-        repeated = _REPEATED.match(text, step.end)
+        repeated = _REPEATED_NUMBER.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
             changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
         expression = step.quote[:start].rstrip(" $£€=")
         says = f"{expression} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
-            yield Edit("number", tuple(changes), says)
+            yield TextEdit("number", tuple(changes), says)
 
 
 def _becomes_wrong(
@@ -193,7 +193,7 @@ def _becomes_wrong(
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
     moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
-    edited_line = Edit("number", moved, "").apply(line)
+    edited_line = TextEdit("number", moved, "").apply(line)
     start_in_line = step.start - offset
     for edited_step in arithmetic.steps(edited_line):
         if edited_step.start == start_in_line and not edited_step.is_right:
@@ -204,11 +204,11 @@ def _becomes_wrong(
 def _shift(numeral: str, by: int) -> str:
     integer, point, decimals = numeral.partition(".")
     separator = "," if "," in integer else ""
-    shifted = int(integer.replace(",", "")) + by
-    return f"{shifted:{separator}d}{point}{decimals}"
+    shifted_number = int(integer.replace(",", "")) + by
+    return f"{shifted_number:{separator}d}{point}{decimals}"
 
 
-def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
     match = _PLAIN_ANSWER.fullmatch(answer.span.text)
     number = answer.number
@@ -229,7 +229,7 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
                 yield replace_passage("answer", start, end, numeral[0], says)
 
 
-def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[TextEdit]:
     """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
     other calculation and no word of the task contains.
 
@@ -244,7 +244,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     available = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for index, line in enumerate(body):
         only_from_line = {value for value in results[index] - available if times[value] == 1}
-        value = _first_used(only_from_line, body[index + 1 :])
+        value = _find_first_operand(only_from_line, body[index + 1 :])
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{float(value):.10g}, which it needs, is worked out in no step"
@@ -252,7 +252,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         available |= values_in(line.group())
 
 
-def _first_used(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
+def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
     for line in lines:
         used = values & _operands(line.group())
         if used:
@@ -275,16 +275,16 @@ def _operands(line: str) -> frozenset[Fraction]:
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
-    spelled = {_SPELLED[word] for word in words if word in _SPELLED}
+    spelled_values = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
     numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
-    return frozenset(spelled | numerals)
+    return frozenset(spelled_values | numerals)
 
 
 def _value(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
-OF = "-of-"
+CONTRAST_INFIX = "-of-"
 
 
 class ContrastRanking(Combiner):
@@ -312,10 +312,12 @@ class ContrastRanking(Combiner):
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
-        originals = [name for name in inputs if OF not in name]
+        originals = [name for name in inputs if CONTRAST_INFIX not in name]
         contrasts = {}
         for name in originals:
-            contrasts[name] = [other for other in inputs if other.startswith(f"{name}{OF}")]
+            contrasts[name] = [
+                other for other in inputs if other.startswith(f"{name}{CONTRAST_INFIX}")
+            ]
         is_paired = all(len(others) == 1 for others in contrasts.values())
         if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
@@ -328,17 +330,17 @@ class ContrastRanking(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {questions} questions; name one of them by its id"
                 )
-        twos = {name: contrast for name, (contrast,) in contrasts.items()}
-        for contrast in twos.values():
+        contrast_by_name = {name: contrast for name, (contrast,) in contrasts.items()}
+        for contrast in contrast_by_name.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
                     f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
                 )
         pairs = {
             name: [inputs[name].questions[0], inputs[contrast].questions[0]]
-            for name, contrast in twos.items()
+            for name, contrast in contrast_by_name.items()
         }
-        return {"twos": twos, "asked": pairs}
+        return {"twos": contrast_by_name, "asked": pairs}
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
@@ -367,15 +369,17 @@ class ContrastRanking(Combiner):
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    if original.material != SUBMITTED or contrast.material == SUBMITTED:
+    if original.material != SUBMITTED_RESPONSE or contrast.material == SUBMITTED_RESPONSE:
         raise PlanError(
-            f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
+            f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_INFIX}... "
+            "of their contrasts"
         )
-    evaluator = contrast.evaluator.partition(OF)[0]
-    is_renamed = OF in contrast.evaluator and evaluator != original.evaluator
+    evaluator = contrast.evaluator.partition(CONTRAST_INFIX)[0]
+    is_renamed = CONTRAST_INFIX in contrast.evaluator and evaluator != original.evaluator
     if original.version != contrast.version or is_renamed:
         raise PlanError(
-            f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
+            f"inputs {name!r} and {name}{CONTRAST_INFIX}...: {original.evaluator!r} and {evaluator!r} are not "
+            "the same evaluator"
         )
 
 
@@ -411,12 +415,12 @@ def _margins(
     return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
 
 
-CONTRASTS = "contrasts"
+CONTRASTS_MATERIAL = "contrasts"
 # ids of the prompts
-PROPOSE = "contrast"
-COMPARE = "contrast-check"
-KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
-OWN_KINDS: tuple[StatementKind, ...] = KINDS[:-1]
+PROPOSE_PROMPT = "contrast"
+COMPARE_PROMPT = "contrast-check"
+STATEMENT_KINDS: tuple[StatementKind, ...] = get_args(StatementKind)
+OWN_KINDS: tuple[StatementKind, ...] = STATEMENT_KINDS[:-1]
 """Kinds that need nothing beside the task and the response."""
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
@@ -448,28 +452,30 @@ class Synthesizer(Deriver):
 
     name = "synthesizer"
     version = "1"
-    gives = CONTRASTS
+    gives = CONTRASTS_MATERIAL
     bounds_its_time = True
 
     settings: Params
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
+        self._kinds = tuple(kind for kind in STATEMENT_KINDS if kind in self.settings.kinds)
         self.uses_model = self.settings.by == "model"
         if self.uses_model:
-            versions = [load_prompt(prompt).full_version for prompt in (PROPOSE, COMPARE)]
+            versions = [
+                load_prompt(prompt).full_version for prompt in (PROPOSE_PROMPT, COMPARE_PROMPT)
+            ]
             self.version = f"1 prompts {' '.join(versions)}"
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
-            return Material(name=CONTRASTS, note=note)
+            return Material(name=CONTRASTS_MATERIAL, note=note)
         answered = matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(
-                name=CONTRASTS,
+                name=CONTRASTS_MATERIAL,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
@@ -478,12 +484,16 @@ class Synthesizer(Deriver):
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
-        self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
+        self,
+        inputs: DeriverInput,
+        edits: Sequence[TextEdit],
+        note: str = "",
+        call: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted(
             (edit for edit in edits if edit.kind in self._kinds),
-            key=lambda edit: KINDS.index(edit.kind),
+            key=lambda edit: STATEMENT_KINDS.index(edit.kind),
         )
         parent = inputs.response.id
         text = inputs.response.text
@@ -496,14 +506,14 @@ class Synthesizer(Deriver):
                 variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
         if not note and not variants:
             note = "nothing in the response could be made worse by a known edit"
-        return Material(name=CONTRASTS, variants=tuple(variants), note=note, call=call)
+        return Material(name=CONTRASTS_MATERIAL, variants=tuple(variants), note=note, call=call)
 
 
 def edits_by_rule(
     text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
-) -> Iterator[Edit]:
+) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
-    by_kind: dict[StatementKind, Iterator[Edit]] = {
+    by_kind: dict[StatementKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
@@ -515,7 +525,7 @@ def edits_by_rule(
         yield from islice(by_kind.get(kind, ()), MAX_EDITS)
 
 
-def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Edit]:
+def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[TextEdit]:
     """Yield edits of values that a row of the task's facts confirms: each becomes the same column's of another row.
 
     A line is about a row if it has its name, the first column of the table's key, and no other row's. The value stands
@@ -538,7 +548,7 @@ def _edits_of_row(
     table_name: str,
     table: FactTableSpec,
     row: Mapping[str, Any],
-) -> Iterator[Edit]:
+) -> Iterator[TextEdit]:
     for column in sorted(row.keys() - set(table.key)):
         spans = _spans_of(line, row, column)
         values = [to_text(other[column]) for other in table.rows or () if column in other]
@@ -574,7 +584,7 @@ _Sentence = Annotated[str, Field(max_length=1000)]
 
 async def propose_edits(
     inputs: DeriverInput, kinds: Sequence[StatementKind]
-) -> tuple[list[Edit], str, str]:
+) -> tuple[list[TextEdit], str, str]:
     """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
 
     With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
@@ -588,23 +598,23 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
-    request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
+    request = inputs.client.request(load_prompt(PROPOSE_PROMPT), reply_model, variables)
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-    worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
-    confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+    worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
+    confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
     dropped = {
         "changes no passage": len(proposed) - len(edits),
-        "is no worse": len(edits) - len(confirmed),
+        "is no worse": len(edits) - len(confirmed_edits),
     }
     note = "; ".join(
         f"{number} proposed that {problem}" for problem, number in dropped.items() if number
     )
-    return confirmed, note, result.call.id
+    return confirmed_edits, note, result.call.id
 
 
-async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
+async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
     assert inputs.client is not None, "a model is required"
     edited = edit.apply(inputs.response.text)
@@ -615,12 +625,12 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     del variables["response"]  # it would tell which of the two is the edited one
     variables["responses"] = responses
     variables["known"] = known_material(inputs.task)
-    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, variables)
+    request = inputs.client.request(load_prompt(COMPARE_PROMPT), ContrastComparison, variables)
     result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")
 
 
-def _edit(text: str, proposal: Any) -> Edit:
+def _edit(text: str, proposal: Any) -> TextEdit:
     start = text.index(proposal.passage)
     return replace_passage(
         proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says

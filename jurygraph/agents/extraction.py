@@ -28,7 +28,7 @@ from jurygraph.schema.frozen_model import Flag, Number, ParamsModel
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
-QUOTE = "quote"
+QUOTE_FIELD = "quote"
 """The field of every record of a reply that quotes the passage with the record's values."""
 
 MAX_RECORDS = 60
@@ -82,7 +82,7 @@ def _check_name(name: str) -> str:
 
 
 def _check_field_name(name: str) -> str:
-    if name == QUOTE:
+    if name == QUOTE_FIELD:
         raise ValueError("every record has one already; leave it out")
     return _check_name(name)
 
@@ -148,14 +148,14 @@ NOT_FOUND_MESSAGE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
     f"{MAX_PASSAGE}"
 )
-UNKNOWN = "(not found in the response)"
+UNKNOWN_VALUE = "(not found in the response)"
 """The replacement of the text values of a lost record."""
 DUPLICATE_MESSAGE = "it is written down twice, and stated once"
 
 ExtractedRecord = Mapping[str, Any]
 
 
-class LeftOut(NamedTuple):
+class OmittedPart(NamedTuple):
     """A part of the reply left out of the data: its place in the reply, and the reason."""
 
     at: str
@@ -170,7 +170,7 @@ class Grounded(NamedTuple):
 
     data: dict[str, list[dict[str, JsonValue]]]
     evidence: tuple[Evidence, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedPart, ...] = ()
     lost: tuple[str, ...] = ()
 
 
@@ -185,13 +185,13 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
         required = (
             name for name, field in kinds[kind].items() if not (field.number or field.optional)
         )
-        unknown: JsonValue = dict.fromkeys(required, UNKNOWN)
+        unknown: JsonValue = dict.fromkeys(required, UNKNOWN_VALUE)
         lost_records = [unknown] * grounded.lost.count(kind)
         data[kind] = [*records, *lost_records]
     return data
 
 
-def describe_left_out(left_out: Sequence[LeftOut]) -> str:
+def describe_left_out(left_out: Sequence[OmittedPart]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
     messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
     if len(left_out) > _MAX_REPORTED:
@@ -262,21 +262,21 @@ def ground(
     """
     data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
-    left_out: list[LeftOut] = []
+    left_out: list[OmittedPart] = []
     lost: list[str] = []
     for kind, fields in kinds.items():
         kept: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
             grounded = _ground_record(text, fields, record, kept)
             if isinstance(grounded, str):
-                left_out.append(LeftOut(f"{kind}[{index}]", grounded))
+                left_out.append(OmittedPart(f"{kind}[{index}]", grounded))
                 if grounded != DUPLICATE_MESSAGE:
                     lost.append(kind)
                 continue
             for name, field in fields.items():
                 if record[name] is not None and name not in grounded.found:
                     problem = _missing_message(field, name)
-                    left_out.append(LeftOut(f"{kind}[{index}].{name}", problem))
+                    left_out.append(OmittedPart(f"{kind}[{index}].{name}", problem))
             number = len(kept)
             evidence.append(_evidence_at(grounded.passage, kind, number))
             for name, passage in grounded.found.items():
@@ -292,7 +292,7 @@ def _ground_record(
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
     complete: list[_GroundedRecord] = []
     problem = NOT_FOUND_MESSAGE
-    for index, passage in enumerate(text.find_passages(record[QUOTE])):
+    for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
         found: dict[str, Passage] = {}
         values: dict[str, JsonValue] = {}
         missing = []
@@ -457,7 +457,7 @@ class Extract(Deriver):
         evidence: list[Evidence] = []
         data: dict[str, list[dict[str, JsonValue]]] = {}
         for kind, records in values.items():
-            evidence += [Evidence(quote=record.pop(QUOTE)) for record in records]
+            evidence += [Evidence(quote=record.pop(QUOTE_FIELD)) for record in records]
             data[kind] = [
                 {name: value for name, value in record.items() if value is not None}
                 for record in records

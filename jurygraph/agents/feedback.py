@@ -17,7 +17,7 @@ from jurygraph.schema.conversation import ChatMessage, is_one_reply
 from jurygraph.schema.frozen_model import digest_of
 
 KEYWORDS = ("inputs", "outputs", "reference_outputs")
-_MISSING = {
+_MISSING_REASONS = {
     "reference_outputs": "the task has neither reference_messages nor a reference",
     "context": "the task has no context",
 }
@@ -61,7 +61,7 @@ def missing_part(
     values: Mapping[str, Any], declared: Mapping[str, inspect.Parameter]
 ) -> str | None:
     """Return why a function cannot be asked: the task lacks a part for which it has no default."""
-    for name, reason in _MISSING.items():
+    for name, reason in _MISSING_REASONS.items():
         is_required = name in declared and declared[name].default is inspect.Parameter.empty
         if is_required and values[name] is None:
             return reason

@@ -40,7 +40,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.conversation import Sees
 from jurygraph.schema.frozen_model import FrozenModel, Id, ParamsModel, PositiveInt, require_type
-from jurygraph.schema.plan import SUBMITTED, Pairs
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, Pairs
 
 _ARGUMENTS = {
     "response": ("task", "response"),
@@ -66,7 +66,7 @@ class AdaptedSettings(FrozenModel):
     branch: Branch | None = None
     needs: tuple[Id, ...] = ()
     own_model: bool | None = None
-    material: Id = SUBMITTED
+    material: Id = SUBMITTED_RESPONSE
     when: Condition | None = None
     pairs: Pairs = "ordered"
     samples: PositiveInt = 1
@@ -326,7 +326,7 @@ def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     return kind(target, name, chosen)
 
 
-REGISTERED: dict[str, AdaptedEvaluator | None] = {}
+REGISTERED_EVALUATORS: dict[str, AdaptedEvaluator | None] = {}
 """Evaluators registered by the decorator so far, by name. None for a name that several evaluators share."""
 
 
@@ -371,9 +371,9 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
             )
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     adapted = adapt(target, chosen_name, **settings)
-    earlier = REGISTERED.get(chosen_name, adapted)
-    is_only = earlier is not None and _origin(earlier) == _origin(adapted)
-    REGISTERED[chosen_name] = adapted if is_only else None
+    earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted)
+    is_same_definition = earlier is not None and _definition_of(earlier) == _definition_of(adapted)
+    REGISTERED_EVALUATORS[chosen_name] = adapted if is_same_definition else None
     return adapted
 
 
@@ -420,7 +420,7 @@ def criteria(
     }
 
 
-def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
+def _definition_of(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
     target = adapted.target
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))

@@ -24,7 +24,7 @@ from pydantic import Field, create_model
 
 from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import did_you_mean, quote, quote_words, shorten
 from jurygraph.models.request import Fault, Request
@@ -61,7 +61,7 @@ FIELD_METADATA = (
 
 Others may hold anything, such as an answer or a name, and are not shown.
 """
-_FRONT = "---\n"
+_FRONT_MATTER_LINE = "---\n"
 _EXAMPLES = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
 _MAX_CHARACTERS = 20_000
 
@@ -84,7 +84,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
 
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
         text = profile.read_text(encoding="utf-8")
-        front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
+        front = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_LINE, 2)[1])
         return Domain(f"{name} {front['version']}", *_split_examples(_without_front_matter(text)))
     path = Path(name)
     if not path.is_file():
@@ -111,8 +111,8 @@ def _split_examples(body: str) -> tuple[str, str]:
 
 def _without_front_matter(text: str) -> str:
     text = text.replace("\r\n", "\n")
-    if text.startswith(_FRONT) and text.count(_FRONT) > 1:
-        text = text.split(_FRONT, 2)[2]
+    if text.startswith(_FRONT_MATTER_LINE) and text.count(_FRONT_MATTER_LINE) > 1:
+        text = text.split(_FRONT_MATTER_LINE, 2)[2]
     return text.strip()
 
 
@@ -679,7 +679,7 @@ _TOKENS_BASE = 200
 
 T = TypeVar("T")
 AnnotationReply = TypeVar("AnnotationReply", RolesReply, EdgesReply)
-Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
+CheckedReply = TypeVar("CheckedReply", CheckedRoles, CheckedEdges)
 
 
 class GraphAnnotator:
@@ -699,7 +699,7 @@ class GraphAnnotator:
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
-        parts = await each_answered(
+        parts = await gather_all(
             self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
         )
         checked = CheckedRoles()
@@ -727,7 +727,7 @@ class GraphAnnotator:
             for sample in range(votes):
                 first = sample * len(group) // votes
                 questions.append(([*group[first:], *group[:first]], sample))
-        results = await each_answered(
+        results = await gather_all(
             self._ask_edges(rotated, roles, sample) for rotated, sample in questions
         )
         return list(zip(batches, _batches(results, votes), strict=True))
@@ -796,10 +796,10 @@ class GraphAnnotator:
         self,
         request: Request,
         reply_model: type[AnnotationReply],
-        check: Callable[[AnnotationReply], Checked],
-        without_reply: Callable[[str], Checked],
+        check: Callable[[AnnotationReply], CheckedReply],
+        without_reply: Callable[[str], CheckedReply],
         subject: str,
-    ) -> Checked:
+    ) -> CheckedReply:
         """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
 
         def find_flaw(reply: AnnotationReply) -> str | None:
@@ -808,7 +808,7 @@ class GraphAnnotator:
                 return None
             return f"{'; '.join(problems)}; answer again for everything that was asked, each once"
 
-        def fail(fault: Fault) -> Checked:
+        def fail(fault: Fault) -> CheckedReply:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
             raise ModelError(

@@ -14,15 +14,15 @@ from pydantic import AfterValidator
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, quote
 
-_QUIET = re2.Options()
-_QUIET.log_errors = False
+_QUIET_OPTIONS = re2.Options()
+_QUIET_OPTIONS.log_errors = False
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Any:
     """Compile an RE2 pattern; matching takes time linear in the text. Raises ValueError."""
     try:
-        return re2.compile(text, _QUIET)
+        return re2.compile(text, _QUIET_OPTIONS)
     except re2.error as error:
         detail = error.args[0] if error.args else error
         message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)

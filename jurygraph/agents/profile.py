@@ -12,7 +12,7 @@ from pydantic import Field
 
 from jurygraph.agents.checks.spec import find_tensions
 from jurygraph.agents.roles import ask_model
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import quote_words
 from jurygraph.models.request import Fault, Request
@@ -35,8 +35,8 @@ from jurygraph.sources.tasks import profile_errors
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
-Degree = Literal["low", "usual", "high"]
-DEGREE_VALUES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
+DegreeName = Literal["low", "usual", "high"]
+DEGREE_VALUES: Mapping[DegreeName, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
 """The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
 values, and numbers of the model's own would be on another scale in each reply."""
 
@@ -52,7 +52,7 @@ class ConstraintSpec(FrozenModel):
     quote: Annotated[str, Field(max_length=1000)]
     text: Annotated[str, Field(max_length=500)]
     kind: Literal["hard", "soft"]
-    restrictiveness: Degree
+    restrictiveness: DegreeName
 
 
 class ConstraintsReply(FrozenModel):
@@ -65,7 +65,7 @@ class TensionReply(FrozenModel):
     reason: Annotated[str, Field(max_length=1000)]
     one: str
     other: str
-    strength: Degree
+    strength: DegreeName
 
 
 class TensionsReply(FrozenModel):
@@ -83,8 +83,10 @@ async def read_profiles(
     by_hand = None
     named: set[str] = set()
     if line is not None:
-        for misfit in profile_errors(task, line):
-            raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
+        for profile_error in profile_errors(task, line):
+            raise InputError(
+                f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
+            )
         by_hand = line.to_profiles()
         named = {stakeholder.id for stakeholder in by_hand.stakeholders}
     people = sort_by_id(task.stakeholders)
@@ -104,7 +106,7 @@ async def _read_by_model(
     task: Task, people: Sequence[Stakeholder], client: "JudgeClient", by_hand: Profiles
 ) -> Profiles:
     """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
-    results = await each_answered(_read_constraints(task, person, client) for person in people)
+    results = await gather_all(_read_constraints(task, person, client) for person in people)
     read = [*by_hand.stakeholders]
     by = {**by_hand.by}
     dropped = []

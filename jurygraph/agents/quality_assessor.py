@@ -103,8 +103,8 @@ def _reasoning(text: str) -> tuple[int, int, bool]:
         return start, end, is_one_line
     line = answer_line_start(text, answer)
     sentence = [line, *_sentences(text, line, answer.start)][-1]
-    calculates = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if calculates else sentence, is_one_line
+    has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
+    return start, answer.end if has_calculation else sentence, is_one_line
 
 
 def _step_starts(text: str, start: int, end: int, is_one_line: bool) -> Iterable[int]:
@@ -131,7 +131,9 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
 
 
-_ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
+_ANNOTATED_CALCULATION = re.compile(
+    r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))"
+)
 _NOISE = Fraction(1, 10**9)
 
 
@@ -170,7 +172,7 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
 def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     # As many blanks as the annotation has characters, so that all other offsets stay.
-    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)
+    without_annotations = _ANNOTATED_CALCULATION.sub(lambda match: " " * len(match[0]), text)
     for reading in (without_annotations, _with_continuations(text)):
         if reading == text:
             continue
@@ -194,7 +196,7 @@ def _with_continuations(text: str) -> str:
         blanks = " " * (len(match[2]) + 2)
         return f" ;{match[1]}={blanks}"
 
-    return _ANNOTATED.sub(blank_out, text)
+    return _ANNOTATED_CALCULATION.sub(blank_out, text)
 
 
 Aspect = Literal["accuracy", "facts", "coherence"]
@@ -339,7 +341,7 @@ def _read_faults(
         for fault in step_reply.faults:
             # Code has found the step's arithmetic wrong already, and shows where.
             if fault.aspect != "accuracy" or step.number not in errors:
-                faults.append((fault.aspect, _locate(step, fault, is_checked)))
+                faults.append((fault.aspect, _locate_fault(step, fault, is_checked)))
     return faults
 
 
@@ -352,7 +354,7 @@ def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     return describe_missing_quotes(problems, "that very step")
 
 
-def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+def _locate_fault(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
     """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
     if not is_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()

@@ -18,7 +18,7 @@ from typing import Any
 
 from jurygraph.agents.feedback import declared_keywords
 from jurygraph.agents.functions import (
-    REGISTERED,
+    REGISTERED_EVALUATORS,
     AdaptedEvaluator,
     adapt,
     has_own_version,
@@ -58,7 +58,7 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = use.target
     if target is None:
-        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+        target = find_code("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED_EVALUATORS)
     evaluator: Evaluator
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
@@ -106,7 +106,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
         )
     paths = {
         **installed_plugins("evaluator"),
-        **dict.fromkeys(REGISTERED, ""),
+        **dict.fromkeys(REGISTERED_EVALUATORS, ""),
         **BUILTIN_EVALUATORS,
     }
     module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
@@ -397,7 +397,7 @@ def _import(role: str, path: str, names: Iterable[str]) -> Any:
             f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
-        hint = _hint(attribute, dir(module)) or "; name something that it defines"
+        hint = _name_hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
     return getattr(module, attribute)
 
@@ -419,9 +419,9 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
 
 def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
-    return f"unknown {role} {name!r}{_hint(name, names) or other_hint}"
+    return f"unknown {role} {name!r}{_name_hint(name, names) or other_hint}"
 
 
-def _hint(name: str, names: Iterable[str]) -> str:
+def _name_hint(name: str, names: Iterable[str]) -> str:
     suggestion = nearest_name(name, names)
     return f"; did you mean {suggestion!r}?" if suggestion else ""

@@ -33,8 +33,8 @@ from typing import (
 
 from pydantic import BaseModel, Field
 
-from jurygraph.concurrency import each_answered
-from jurygraph.display import Displayed
+from jurygraph.concurrency import gather_all
+from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError
 from jurygraph.messages import shorten
 from jurygraph.models.request import CallLog, Fault, Reply, Request, ToolResult
@@ -105,7 +105,7 @@ def _report_to_nobody(answer: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class EvaluatorInput(Displayed):
+class EvaluatorInput(ShortRepr):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
@@ -131,7 +131,7 @@ class EvaluatorInput(Displayed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DeriverInput(Displayed):
+class DeriverInput(ShortRepr):
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
     `client` gives access to the model, if the deriver `uses_model`.
@@ -148,7 +148,7 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
 
 
-class Configurable(Displayed):
+class Configurable(ShortRepr):
     """Base class of evaluators and derivers, which a config sets up by params.
 
     `Params` is the model of these params, with their types, bounds, defaults and descriptions. `settings` are the
@@ -461,9 +461,9 @@ class QuotableTexts:
         """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
         for text in (*self._texts["response"].values(), *self._texts["other"].values()):
             reason = explain_rejected_quote(quotation, text)
-            if reason != NOT_THERE:
+            if reason != QUOTE_NOT_FOUND:
                 return reason
-        return NOT_THERE
+        return QUOTE_NOT_FOUND
 
 
 class Finding(NamedTuple):
@@ -584,7 +584,7 @@ def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
 
 def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
     """Return why quotations support nothing: not in the texts, too weak to be evidence, or without content."""
-    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
+    reasons: dict[str, list[str]] = {QUOTE_NOT_FOUND: [], QUOTE_TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
         reasons[text.explain_rejected(quotation)].append(quotation)
     return " and ".join(
@@ -603,8 +603,8 @@ WORST_CASE: Mapping[str, Any] = MappingProxyType(
     }
 )
 """The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
-NOT_THERE = "not in the response"
-TOO_WEAK = "too short, or cut within a word or number"
+QUOTE_NOT_FOUND = "not in the response"
+QUOTE_TOO_WEAK = "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
@@ -630,8 +630,8 @@ def mark_unsupported(
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     passage = text.find(quotation)
     if passage is None:
-        return NOT_THERE
-    return NO_CONTENT if text.is_filler(passage) else TOO_WEAK
+        return QUOTE_NOT_FOUND
+    return NO_CONTENT if text.is_filler(passage) else QUOTE_TOO_WEAK
 
 
 def verify_quotes(
@@ -678,7 +678,7 @@ class SingleCallEvaluator(BatchEvaluator):
         calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
-        results = await each_answered(map(self._judge_call, calls.values()))
+        results = await gather_all(map(self._judge_call, calls.values()))
         by_call = dict(zip(calls, results, strict=True))
         verdicts = []
         for inputs in batch:

@@ -87,7 +87,7 @@ class WorkerPool:
         from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
 
         try:
-            outcome, *details = await asyncio.wrap_future(self._submit(arguments))
+            outcome, *details = await asyncio.wrap_future(self._submit_call(arguments))
         except TimeoutError:
             problem = (
                 f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
@@ -141,7 +141,7 @@ class WorkerPool:
         weakref.finalize(self, _end_later, processes).atexit = False
         return processes
 
-    def _submit(self, arguments: tuple[str, ...]) -> Future[Any]:
+    def _submit_call(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
             future = self._open().schedule(_do_work, args=arguments, timeout=self.time_limit)
             self._underway.add(future)

@@ -35,9 +35,9 @@ def collaborative(
     unknown = sorted(weights.keys() - components.keys())
     if unknown:
         raise PlanError(f"no component for the weights of {', '.join(unknown)}")
-    unweighted = sorted(components.keys() - weights.keys())
-    if unweighted:
-        raise PlanError(f"no weight for the components {', '.join(unweighted)}")
+    unweighted_components = sorted(components.keys() - weights.keys())
+    if unweighted_components:
+        raise PlanError(f"no weight for the components {', '.join(unweighted_components)}")
     scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first = next(iter(scores))
     shape = scores[first].shape

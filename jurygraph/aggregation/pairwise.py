@@ -14,8 +14,8 @@ from jurygraph.errors import PlanError
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
-LEAST = 1e-6
-MOST = 1e6
+MIN_PRIOR = 1e-6
+MAX_PRIOR = 1e6
 """Limits of the prior, and of wins of one over another: beyond them floats cannot distinguish the strengths."""
 _TIE = 0.5
 
@@ -52,25 +52,25 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
 
     Args:
         wins: how often i (row) beat j (column), [n, n], at least 0; a tie is half a win for each. Its diagonal is 0.
-        prior: a, from `LEAST` to `MOST`; the larger it is, the nearer all strengths are to 1.
+        prior: a, from `MIN_PRIOR` to `MAX_PRIOR`; the larger it is, the nearer all strengths are to 1.
 
     Returns:
         The strengths, above 0; 1 for a response that was never compared. They are settled when a round would change
         none by more than `TOLERANCE` of itself; after `MOST_ROUNDS` rounds they are returned as they are.
 
     Raises:
-        PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
+        PlanError: no square matrix, an entry below 0 or above `MAX_PRIOR`, a win over oneself, or a prior out of range.
     """
     win_counts = as_nonnegative("wins", wins)
     size = len(win_counts) if win_counts.ndim else 0
     check_shape("wins", win_counts, (size, size))
     if win_counts.diagonal().any():
         raise PlanError("wins has a number on its diagonal: no response is compared with itself")
-    if not LEAST <= prior <= MOST:
-        raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
-    if (win_counts > MOST).any():
+    if not MIN_PRIOR <= prior <= MAX_PRIOR:
+        raise PlanError(f"prior is {prior}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
+    if (win_counts > MAX_PRIOR).any():
         raise PlanError(
-            f"wins holds {win_counts.max():g}: {MOST:g} of one over another are the most"
+            f"wins holds {win_counts.max():g}: {MAX_PRIOR:g} of one over another are the most"
         )
     compared = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior

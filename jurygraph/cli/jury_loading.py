@@ -88,12 +88,12 @@ def jury_notes(jury: "Jury") -> list[str]:
         notes.append(f"purpose: {jury.purpose.description}")
     for evaluator in jury.evaluators.values():
         notes += evaluator.notes
-    asking = [name for name, evaluator in jury.evaluators.items() if evaluator.uses_model]
-    if asking and not jury.gateways:
+    model_evaluators = [name for name, evaluator in jury.evaluators.items() if evaluator.uses_model]
+    if model_evaluators and not jury.gateways:
         remedy = "name a model in the config or with --model"
-        notes.append(f"model: none, so {', '.join(asking)} cannot answer; {remedy}")
+        notes.append(f"model: none, so {', '.join(model_evaluators)} cannot answer; {remedy}")
     with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
-    if None in jury.gateways and asking and with_judges.issuperset(asking):
+    if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
         model = jury.config.model
         remedy = "change `models`, or leave out `judges`"
         notes.append(

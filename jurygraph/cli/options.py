@@ -80,7 +80,7 @@ SortColumn = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]
 AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RatingsInput = Annotated[
     Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
 ]
@@ -197,7 +197,7 @@ def _read_start(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-ResponseFrom = Annotated[
+ResponseFromOption = Annotated[
     Any,
     option(
         "N",

@@ -58,10 +58,10 @@ def refuse_unwritable(path: str, *sources: str) -> None:
 
     To be called before any work is done.
     """
-    from jurygraph.runs.store.folder import LEDGER, RUN_FILES
+    from jurygraph.runs.store.folder import LEDGER_FILE, RUN_FILES
 
     target = Path(os.path.realpath(path))
-    if target.name in RUN_FILES and (target.parent / LEDGER).exists():
+    if target.name in RUN_FILES and (target.parent / LEDGER_FILE).exists():
         raise InputError(f"{path}: is a file of the run; name another file")
     _writable_mode(path)
     for source in sources:

@@ -32,7 +32,7 @@ from jurygraph.studies.report import Report
 T = TypeVar("T")
 
 
-class Authors(NamedTuple):
+class PresentationModels(NamedTuple):
     """Models that read responses without data, and write variants; None for no model."""
 
     reader: str | None
@@ -53,7 +53,7 @@ def score_presentations(
     config: Path,
     repeats: int,
     versions: int,
-    authors: Authors,
+    authors: PresentationModels,
     as_json: bool,
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
@@ -108,7 +108,7 @@ def _read_prose(
 
 def _write_presentations(
     pairs: AnsweredTasks,
-    authors: Authors,
+    authors: PresentationModels,
     versions: int,
     options: ScoreOptions,
     prose: dict[str, Prose],

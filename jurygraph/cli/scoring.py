@@ -92,8 +92,8 @@ class ScoreOptions:
     def _command_into_new_run(self, branch: Path | None) -> str:
         run = with_its_name(self.run)
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        unused = next(folder for folder in numbered if not folder.exists())
-        arguments = replace(self, branch=branch, run=unused).arguments
+        unused_folder = next(folder for folder in numbered if not folder.exists())
+        arguments = replace(self, branch=branch, run=unused_folder).arguments
         return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property

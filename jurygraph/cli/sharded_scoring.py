@@ -50,10 +50,10 @@ def shards_folder(run: Path) -> Path:
 
 def refuse_begun_shards(options: ScoreOptions) -> None:
     """Raise `InputError` where shards of the run were scored that one process would score again."""
-    from jurygraph.runs.store.folder import LEDGER
+    from jurygraph.runs.store.folder import LEDGER_FILE
 
     folder = shards_folder(options.run)
-    if folder.is_dir() and not (options.run / LEDGER).exists():
+    if folder.is_dir() and not (options.run / LEDGER_FILE).exists():
         hint = "go on with --processes, or remove that folder"
         raise InputError(f"{folder}: has shards of {options.run}, which are not complete; {hint}")
 
@@ -65,7 +65,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     are printed, and the same command goes on.
     """
     from jurygraph.runs.run import Run
-    from jurygraph.runs.store.folder import LOCK, acquire_lock, create_folder
+    from jurygraph.runs.store.folder import LOCK_FILE, acquire_lock, create_folder
     from jurygraph.runs.workflows.merging import merge_shards
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.runs.writable_run import refuse_existing
@@ -81,10 +81,10 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     engine, number = _open_engine(options, _begun_number(folder))
     shards = _Shards(options, folder, number)
     create_folder(folder)
-    with closing(acquire_lock(folder / LOCK)):
+    with closing(acquire_lock(folder / LOCK_FILE)):
         jury = shards.score(engine)
-        merging = partial(progress, "merging", what="responses")
-        merge_shards([command.run for command in shards.commands], options.run, merging)
+        report_merging = partial(progress, "merging", what="responses")
+        merge_shards([command.run for command in shards.commands], options.run, report_merging)
         requests = shards.requests()
         with Run.open(options.run) as run:
             totals = RunTotals(jury, run)
@@ -162,7 +162,7 @@ class _Shards:
             try:
                 engine.start(self.commands)
                 with open_scoring_jury(self._options) as jury:
-                    codes = self._watch(engine)
+                    codes = self._watch_progress(engine)
             except KeyboardInterrupt:
                 engine.interrupt()
                 kept = f"finished tasks are kept in {self._folder}"
@@ -171,7 +171,7 @@ class _Shards:
         self._require_complete(codes)
         return jury
 
-    def _watch(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
+    def _watch_progress(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
         """Show what is recorded, until all shards have ended; return their exit codes."""
         reported = 0
         with ExitStack() as stack:
@@ -224,8 +224,8 @@ class _Shards:
             kept = f"what was scored is kept in {self._folder}"
             count_failed = f"{len(failed)} of {len(codes)} shards are not complete"
             print_message(f"{count_failed}; {kept}; run the same command again to continue")
-            gravest = (code for code in _GRAVEST_FIRST if code in failed)
-            raise typer.Exit(next(gravest, ExitCode.INCONCLUSIVE))
+            gravest_codes = (code for code in _GRAVEST_FIRST if code in failed)
+            raise typer.Exit(next(gravest_codes, ExitCode.INCONCLUSIVE))
 
     def requests(self) -> "CallCosts | None":
         """Return the requests that the shards have sent, as they report them."""

@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import GraphCycleError, JurygraphError, PlanError
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import ComponentInput, Edge, Question, SkippedRule
@@ -25,7 +25,7 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScoreMatrix(Displayed):
+class ScoreMatrix(ShortRepr):
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], where a cell without a verdict is filled by the failure rule; `met` [R,Q], whether it counts
@@ -69,7 +69,7 @@ Matrices = Mapping[str, ScoreMatrix]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Component(Displayed):
+class Component(ShortRepr):
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
     `diagnostics` [R] are reported with the component but are not parts of it. In both, NaN means there is nothing to
@@ -82,7 +82,7 @@ class Component(Displayed):
     diagnostics: Mapping[str, Floats] = field(default_factory=dict)
 
 
-class Combiner(Displayed, ABC):
+class Combiner(ShortRepr, ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 
@@ -323,7 +323,7 @@ class _Rubric(Combiner):
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
-        value, present = _eq14(q, weights, has_value)
+        value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
     def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
@@ -337,15 +337,15 @@ class _Rubric(Combiner):
         positive = weights > 0
         filled = self._support(low, has_value, p_low, params, positive)
         # A criterion that a gate stopped supports no gain.
-        doubted = self._support(low, judged_criteria(low), p_low, params, positive)
-        q_low = np.minimum(filled, doubted)
+        doubted_support = self._support(low, judged_criteria(low), p_low, params, positive)
+        q_low = np.minimum(filled, doubted_support)
         propagated = self._support(high, has_value, p_high, params, positive)
         judged = judged_criteria(high)
         counted = self._support(high, judged, p_high, params, positive)
-        trusted = self._support(high, judged, p_high, params, np.zeros_like(positive))
-        q_high = np.where(positive, np.maximum(propagated, counted), trusted)
-        least, _ = _eq14(np.where(positive, q_low, q_high), weights, has_value)
-        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
+        trusted_support = self._support(high, judged, p_high, params, np.zeros_like(positive))
+        q_high = np.where(positive, np.maximum(propagated, counted), trusted_support)
+        least, _ = _weighted_reward(np.where(positive, q_low, q_high), weights, has_value)
+        greatest, _ = _weighted_reward(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
@@ -438,16 +438,16 @@ def marginals(
     if judged.all():
         return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
     if is_exact:
-        doubted = graph.exact_marginals(p, retention, judged, 0.0)
-        trusted = graph.exact_marginals(p, retention, judged, 1.0)
+        lower_marginals = graph.exact_marginals(p, retention, judged, 0.0)
+        upper_marginals = graph.exact_marginals(p, retention, judged, 1.0)
     else:
-        everywhere = np.full(positive.shape, True)
-        doubted = graph.marginals(p, retention, judged, everywhere)
-        trusted = graph.marginals(p, retention, judged, ~everywhere)
-    return np.where(positive, doubted, trusted)
+        all_true = np.full(positive.shape, True)
+        lower_marginals = graph.marginals(p, retention, judged, all_true)
+        upper_marginals = graph.marginals(p, retention, judged, ~all_true)
+    return np.where(positive, lower_marginals, upper_marginals)
 
 
-class _Hard(_Rubric):
+class _HardGatingRubric(_Rubric):
     """q_i = p_i if the parents' decisions hold, else 0."""
 
     mode: ClassVar[Literal["local", "transitive"]]
@@ -469,14 +469,14 @@ class _Hard(_Rubric):
         return np.where(positive, doubted, trusted)
 
 
-class HardLocal(_Hard):
+class HardLocal(_HardGatingRubric):
     """Hard gating by the judge's own answer on each parent (the baseline of GEAR)."""
 
     name = "hard-local"
     mode = "local"
 
 
-class HardTransitive(_Hard):
+class HardTransitive(_HardGatingRubric):
     """Hard gating by each parent's gated decision: the same as λ = 0."""
 
     name = "hard-transitive"
@@ -514,7 +514,7 @@ def _met_decisions(matrices: Matrices) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
+def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))
@@ -638,9 +638,9 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
         return utility, has_utility
     applicable = matrix.applicable[:, hard]
     mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
-    violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
-    capped = np.minimum(utility, cap * mean_hard)
-    return np.where(violated, capped, utility), has_utility
+    is_violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
+    capped_utility = np.minimum(utility, cap * mean_hard)
+    return np.where(is_violated, capped_utility, utility), has_utility
 
 
 PREFERENCE_COMPLETENESS = "preference completeness"

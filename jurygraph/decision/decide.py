@@ -55,7 +55,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
 )
-from jurygraph.schema.plan import SUBMITTED, RewardGate
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE, Status
 
@@ -145,10 +145,10 @@ def _apply_gate(
     if isinstance(gate, RepetitionControl):
         return np.where(measure > gate.above, reward * (1.0 - measure), reward)
     factor = np.where(measure < gate.below, gate.fraction, 1.0)
-    shaped = dict(values)
+    gated_values = dict(values)
     for name in gate.auxiliary:
-        shaped[name] = values[name] * factor
-    return np.asarray(fusion.collaborative(shaped, weights))
+        gated_values[name] = values[name] * factor
+    return np.asarray(fusion.collaborative(gated_values, weights))
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
@@ -204,23 +204,25 @@ def _bounds_after_gate(
     if isinstance(gate, RepetitionControl):
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
-        return _hull(*(bound * factor for bound, factor in product(bounds, factors)))
+        return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
-    shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
-    either = _hull(*bounds, *shut)
-    surely_shut = span[1] < gate.below
-    surely_open = span[0] >= gate.below
-    least = np.where(surely_open, bounds[0], either[0])
-    most = np.where(surely_open, bounds[1], either[1])
-    return np.where(surely_shut, shut[0], least), np.where(surely_shut, shut[1], most)
+    closed_bounds = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
+    either = _outer_bounds(*bounds, *closed_bounds)
+    is_surely_closed = span[1] < gate.below
+    is_surely_open = span[0] >= gate.below
+    least = np.where(is_surely_open, bounds[0], either[0])
+    most = np.where(is_surely_open, bounds[1], either[1])
+    return np.where(is_surely_closed, closed_bounds[0], least), np.where(
+        is_surely_closed, closed_bounds[1], most
+    )
 
 
-def _hull(*arrays: Floats) -> Interval:
+def _outer_bounds(*arrays: Floats) -> Interval:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,7 @@ def reward_rows(
     coverage = result.coverage
     is_failed = _has_failed(decision, result)
     is_open = result.low < result.high  # missing verdicts could still change the reward
-    is_incomplete = coverage < 1.0 - ROUNDING
+    is_incomplete = coverage < 1.0 - ROUNDING_ERROR
     is_alone = np.array(is_single, dtype=np.bool_)
     is_degraded = is_incomplete | is_open | is_alone | bool(result.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
@@ -380,7 +382,7 @@ def _has_failed(decision: Decision, result: GroupResult) -> Bools:
     """Return where a reward has no value, [R]."""
     coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    lacks_coverage = coverage < decision.min_coverage - ROUNDING
+    lacks_coverage = coverage < decision.min_coverage - ROUNDING_ERROR
     has_failed: Bools = result.failed_by_rule | lacks_coverage | (coverage == 0.0)
     return has_failed
 
@@ -461,11 +463,11 @@ def _notes(
         notes.append(f"under the {decision.rule} rule {cause} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
-    elif coverage < decision.min_coverage - ROUNDING:
+    elif coverage < decision.min_coverage - ROUNDING_ERROR:
         notes.append(
             f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for"
         )
-    elif coverage < 1.0 - ROUNDING:
+    elif coverage < 1.0 - ROUNDING_ERROR:
         notes.append(
             f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says"
         )
@@ -564,12 +566,12 @@ def decide_groups(
         batches[key].append(index)
     outcomes: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
-        decided = _try_together([groups[index] for index in batch], combiners)
+        decided = _decide_together_if_equal([groups[index] for index in batch], combiners)
         outcomes.update(zip(batch, decided, strict=True))
     return [outcomes[index] for index in range(len(groups))]
 
 
-def _try_together(
+def _decide_together_if_equal(
     groups: Sequence[GroupVerdicts], combiners: Combiners
 ) -> Sequence[list[RewardRow] | Exception]:
     """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
@@ -578,7 +580,7 @@ def _try_together(
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         if len(groups) == 1:
             return [error]
-        return [_try_together([group], combiners)[0] for group in groups]
+        return [_decide_together_if_equal([group], combiners)[0] for group in groups]
 
 
 def _decide_together(
@@ -621,7 +623,9 @@ def can_be_decided_together(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
     """Return whether no reward depends on another response of its group, so that groups can be decided together."""
-    is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
+    is_per_response = all(
+        q.scope == "response" and q.material == SUBMITTED_RESPONSE for q in questions
+    )
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_batched and decision.group_rule is None
 
@@ -648,7 +652,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
             none_failed,
             dropped,
         )
-    lacking = [lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)]
+    lacking = [lacks_score(outcome).any(axis=1) for outcome in _verdict_outcomes(decision, counted)]
     missing: Bools = np.any(lacking, axis=0)
     partial = {}
     for name, component in _components(decision, counted, combiners, "partial").items():
@@ -667,7 +671,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
     )
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
     # Failures of dropped questions fail the reward under `strict` too.
-    ruled = table if decision.rule == "strict" else counted
+    ruled_table = table if decision.rule == "strict" else counted
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted, components),
         fused=fused,
@@ -676,14 +680,14 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         low=low,
         high=high,
         coverage=_coverage(decision, requested),
-        failed_by_rule=_is_failed_by_rule(decision, ruled),
+        failed_by_rule=_is_failed_by_rule(decision, ruled_table),
         dropped=dropped,
     )
 
 
 def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
-    for outcome in _outcomes(decision, table):
+    for outcome in _verdict_outcomes(decision, table):
         is_judged = has_score(outcome)
         if is_judged.all():
             continue
@@ -694,7 +698,7 @@ def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     return True
 
 
-def _outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
+def _verdict_outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
     """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.outcome for columns in table.columns.values())
     for spec in decision.specs:
@@ -737,7 +741,7 @@ def _components(
                 diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
-            diagnostics[SPREAD] = spread
+            diagnostics[SAMPLE_SPREAD] = spread
         effective = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
@@ -769,22 +773,22 @@ def _without_unjudged_diagnostics(
 
     Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
     """
-    cleaned = {}
+    kept_diagnostics = {}
     for spec in decision.specs:
         component = components[spec.name]
         share, _ = _judged_share(spec, table)
         diagnostics = dict(component.diagnostics)
         for name, values in component.diagnostics.items():
-            if name not in (*_DISCARD_COUNTS, SPREAD, PREFERENCE_COMPLETENESS):
+            if name not in (*_DISCARD_COUNTS, SAMPLE_SPREAD, PREFERENCE_COMPLETENESS):
                 diagnostics[name] = np.where(share > 0.0, values, np.nan)
-        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
-    return cleaned
+        kept_diagnostics[spec.name] = replace(component, diagnostics=diagnostics)
+    return kept_diagnostics
 
 
-WITHOUT_MAJORITY = "without a majority"
-_DISCARD_COUNTS = ("discarded", WITHOUT_MAJORITY)
+NO_MAJORITY = "without a majority"
+_DISCARD_COUNTS = ("discarded", NO_MAJORITY)
 """The number of discarded verdicts, and of questions without a majority."""
-SPREAD = "spread over samples"
+SAMPLE_SPREAD = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 

@@ -28,26 +28,26 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import SUBMITTED, Implementation, Reduction, RewardGate
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, Implementation, Reduction, RewardGate
 
 RUBRIC = "rubric"
 STAKEHOLDERS = "stakeholders"
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
-ROUNDING = 1e-9
+ROUNDING_ERROR = 1e-9
 _MAX_LISTED = 8
 
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
     """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
     # All evaluators of criteria share a component, and so do all of stakeholders.
-    shared_by = ({"criterion"}, {"stakeholder"})
+    allowed_audiences = ({"criterion"}, {"stakeholder"})
     evaluator_of: dict[str, str] = {}
     for name, record in records.items():
         component_name = default_component(name, record.audience)
         first = evaluator_of.setdefault(component_name, name)
         audiences = {records[first].audience, record.audience}
-        if first != name and audiences not in shared_by:
+        if first != name and audiences not in allowed_audiences:
             raise ConfigError(
                 f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
             )
@@ -369,8 +369,8 @@ class _SpecBuilder:
         inputs = {}
         for key, group in sorted(groups.items()):
             weights = {question.id: self._declared_weight(question) for question in group}
-            folded = self._with_fold(group, settings, settings.reduce)
-            inputs[key] = _build_input(where, group, folded, weights)
+            folded_settings = self._with_fold(group, settings, settings.reduce)
+            inputs[key] = _build_input(where, group, folded_settings, weights)
         if has_shares:
             for key, spec_input in inputs.items():
                 input_weight = float(aggregation.total(spec_input.weights))
@@ -471,8 +471,8 @@ class _SpecBuilder:
                 question.id: sign if self._declared_weight(question) else 0.0
                 for question in questions
             }
-            folded = self._with_fold(questions, settings)
-            inputs[member] = _build_input(where, questions, folded, signs)
+            folded_settings = self._with_fold(questions, settings)
+            inputs[member] = _build_input(where, questions, folded_settings, signs)
         return inputs
 
     def _with_fold(
@@ -568,10 +568,10 @@ class _SpecBuilder:
             }
             if not by_judge:
                 by_judge = {key: spec_input}
-            twice = separated.keys() & by_judge.keys()
-            if twice:
+            repeated_judges = separated.keys() & by_judge.keys()
+            if repeated_judges:
                 raise PlanError(
-                    f"two inputs are the votes of {min(twice)!r}; leave one out, or rename it"
+                    f"two inputs are the votes of {min(repeated_judges)!r}; leave one out, or rename it"
                 )
             separated |= by_judge
         return separated
@@ -642,7 +642,7 @@ class _SpecBuilder:
                 sizes.append(size)
                 residual.append(size if question.layer == "residual" else 0.0)
             share = float(aggregation.total(residual) / aggregation.total(sizes))
-            if share > MAX_RESIDUAL + ROUNDING:
+            if share > MAX_RESIDUAL + ROUNDING_ERROR:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
                     f"{key!r}, and {100 * MAX_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
@@ -665,16 +665,16 @@ def _build_input(
 ) -> ComponentInput:
     ordered = sorted(questions, key=lambda q: q.id)
     names = [question.id for question in ordered]
-    skippable = [question.id for question in ordered if question.when]
-    if settings.if_skipped is None and skippable:
+    skippable_ids = [question.id for question in ordered if question.when]
+    if settings.if_skipped is None and skippable_ids:
         raise PlanError(
-            f"{where}: question {skippable[0]!r} may be left out by its `when`: say whether "
+            f"{where}: question {skippable_ids[0]!r} may be left out by its `when`: say whether "
             "it is then `left-out`, or counts as `zero`"
         )
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variants = any(question.material != SUBMITTED for question in ordered)
+        has_variants = any(question.material != SUBMITTED_RESPONSE for question in ordered)
         if_skipped = "zero" if has_variants else "left-out"
     return ComponentInput(
         questions=tuple(names),

@@ -26,12 +26,12 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED, TurnReduction, VoteRule
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction, VoteRule
 from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, JUDGED_NOT_APPLICABLE = range(6, 10)
-SCORED = (OK, STOPPED)
+SCORED_OUTCOMES = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
 
@@ -40,7 +40,7 @@ counts questions that do not apply as zero. So it is no advantage to have none. 
 the evaluator: its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
 
-_DOES_NOT_APPLY = -1.0
+_NOT_APPLICABLE_VOTE = -1.0
 """The value of a vote that a question does not apply; scores are in [0, 1]."""
 
 Variants = Mapping[str, Mapping[str, int]]
@@ -81,8 +81,10 @@ class ScoreArrays(NamedTuple):
     @classmethod
     def absent(cls, *shape: int) -> "ScoreArrays":
         codes = np.zeros(shape, dtype=np.int8)
-        nowhere = np.zeros(shape, dtype=np.bool_)
-        return cls(np.zeros(shape), nowhere, codes, np.ones(shape), nowhere.copy(), nowhere.copy())
+        all_false = np.zeros(shape, dtype=np.bool_)
+        return cls(
+            np.zeros(shape), all_false, codes, np.ones(shape), all_false.copy(), all_false.copy()
+        )
 
     def replace_outcome(self, cells: Bools, outcome: int) -> "ScoreArrays":
         """Return the arrays with this outcome in some cells, [R,K]."""
@@ -275,8 +277,8 @@ class VerdictTable:
             # A cell that was not judged is replaced by the score that can change no maximum, or no minimum.
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
-            has_two = np.count_nonzero(is_judged, axis=1) > 1
-            spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
+            has_two_samples = np.count_nonzero(is_judged, axis=1) > 1
+            spread = np.fmax(spread, np.where(has_two_samples, highest - lowest, np.nan))
         return spread if names else None
 
     def with_outcome(
@@ -303,7 +305,11 @@ class VerdictTable:
 
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
+        settled = (
+            (*SCORED_OUTCOMES, NOT_APPLICABLE)
+            if spec_input.if_skipped == "zero"
+            else SCORED_OUTCOMES
+        )
         judged_weights = []
         requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
@@ -381,7 +387,7 @@ def make_table(
     judges_of_seats = {}
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
-        is_submitted = question.scope == "response" and question.material == SUBMITTED
+        is_submitted = question.scope == "response" and question.material == SUBMITTED_RESPONSE
         if question.seats > 1 and is_submitted:
             sampled.add(question.id)
         if question.judges:
@@ -437,13 +443,13 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     has_vote = _is_answered(columns.outcome)
     is_stopped = columns.outcome == STOPPED
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
-    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _DOES_NOT_APPLY, value)
+    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
     seats = is_requested
     if vote == "discard-first":
         seats = is_requested & (columns.outcome != ABSTAINED)
     majority = strict_majority(value, has_vote, seats)
-    is_not_applicable = majority.decided & (majority.value == _DOES_NOT_APPLY)
+    is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees)
     votes_met = count_true(agrees & columns.met)
@@ -537,7 +543,7 @@ def _variant_columns(
     material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
 ) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED:
+    if material == SUBMITTED_RESPONSE:
         return {}
     variants: dict[str, set[str]] = defaultdict(set)
     for question in questions:
@@ -594,10 +600,10 @@ def _fill_cells(
     if scenario == "counted":
         is_one = is_penalty and rule != "gear"
     # A stopped cell is the worst case: no gain, and the full penalty.
-    settled_value = np.where(is_stopped, float(is_penalty), columns.value)
-    settled_met = np.where(is_stopped, is_penalty, columns.met)
-    value = np.where(is_settled, settled_value, float(is_one))
-    met = np.where(is_settled, settled_met, is_one)
+    filled_value = np.where(is_stopped, float(is_penalty), columns.value)
+    filled_met = np.where(is_stopped, is_penalty, columns.met)
+    value = np.where(is_settled, filled_value, float(is_one))
+    met = np.where(is_settled, filled_met, is_one)
     # A stopped response supports no gain and reduces no penalty.
     is_answered = is_settled & ~is_stopped
     if spec_input.reduce is not None and value.shape[1] > 1:
@@ -634,18 +640,18 @@ def _reduce_turns(
     if reduction == "first_failure":
         before = applicable & ~_has_failed(fails)
         share = count_true(before, axis=0) / divisor
-        reduced = 1.0 - share if is_penalty else share
+        reduced_share = 1.0 - share if is_penalty else share
     elif reduction == "min":
-        reduced = _worst(value, applicable, is_penalty)
+        reduced_share = _worst_value(value, applicable, is_penalty)
     else:
-        reduced = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
+        reduced_share = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
         is_met = fails.any(axis=0) == is_penalty
     else:
         agreed = count_true(applicable & met, axis=0)
         is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
-    value_or_zero = np.where(has_turn, reduced, 0.0)
+    value_or_zero = np.where(has_turn, reduced_share, 0.0)
     return FilledCells(value_or_zero, is_met & has_turn, complete, has_turn)
 
 
@@ -657,7 +663,7 @@ def deciding_turns(
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
     deciding = applicable
     if reduction == "min":
-        deciding = applicable & (value == _worst(value, applicable, is_penalty))
+        deciding = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
         fails = applicable & (met == is_penalty)
         has_failed = _has_failed(fails)
@@ -666,7 +672,7 @@ def deciding_turns(
     return np.asarray(deciding.any(axis=2))
 
 
-def _worst(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
+def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     """Return the worst value of the turns that apply: the lowest, of a penalty the highest."""
     if is_penalty:
         return np.asarray(np.where(applicable, value, 0.0).max(axis=0))
@@ -691,19 +697,21 @@ def _fold_columns(
     has_applicable = np.greater(count, 0.0)
     divisor = np.where(has_applicable, count, 1.0)
     if reduce == "mean":
-        folded = aggregation.total(np.where(applicable, value, 0.0)) / divisor
+        folded_value = aggregation.total(np.where(applicable, value, 0.0)) / divisor
     elif reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        folded = _median(np.where(applicable, value, np.inf), count)
+        folded_value = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
         least = np.min(np.where(applicable, value, 1.0), axis=1)
-        folded = np.where(has_applicable, least, 0.0)
+        folded_value = np.where(has_applicable, least, 0.0)
     else:
-        folded = np.max(np.where(applicable, value, 0.0), axis=1)
+        folded_value = np.max(np.where(applicable, value, 0.0), axis=1)
     agreed = count_true(applicable & met)
     is_met = np.asarray(agreed * 2 >= divisor)
     complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
-    return FilledCells(folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None])
+    return FilledCells(
+        folded_value[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
+    )
 
 
 def _median(value: Floats, count: Floats) -> Floats:

@@ -9,7 +9,7 @@ from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import weighted_mean
 from jurygraph.decision.table import VerdictTable, build_table
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.verdict import MET_THRESHOLD
 
 
@@ -31,15 +31,15 @@ def fold_turns(
         for name in use.turns
     }
     for question in questions:
-        of_question = [verdict for verdict in verdicts if verdict.question == question.id]
+        question_verdicts = [verdict for verdict in verdicts if verdict.question == question.id]
         if question.id not in uses:
-            yield from of_question
+            yield from question_verdicts
             continue
-        answered = [verdict for verdict in of_question if verdict.responses]
-        for seat in dict.fromkeys(map(seat_of, answered or of_question)):
-            of_seat = [v for v in of_question if not v.responses or seat_of(v) == seat]
-            is_whole = {v.turn for v in of_seat} == {v.turn for v in of_question}
-            yield _fold(of_seat, is_whole, decision.rule, question, *uses[question.id])
+        answered = [verdict for verdict in question_verdicts if verdict.responses]
+        for seat in dict.fromkeys(map(seat_of, answered or question_verdicts)):
+            seat_verdicts = [v for v in question_verdicts if not v.responses or seat_of(v) == seat]
+            is_whole = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
+            yield _fold(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])
 
 
 def _fold(
@@ -76,7 +76,7 @@ def _fold(
 
 def is_about_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
-    return question.scope in ("response", "group") and question.material == SUBMITTED
+    return question.scope in ("response", "group") and question.material == SUBMITTED_RESPONSE
 
 
 def question_values(

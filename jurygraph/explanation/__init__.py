@@ -6,7 +6,7 @@ from typing import Any
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiner, Combiners
-from jurygraph.display import Displayed, draw_as_pages_do
+from jurygraph.display import ShortRepr, draw_as_pages_do
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import (
     Change,
@@ -23,7 +23,7 @@ from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
 from jurygraph.schema.frozen_model import require_type
 
 
-class Explanation(Displayed):
+class Explanation(ShortRepr):
     """The explanation of one response's reward; `str` of it is readable text.
 
         explanation = trace.explain()

@@ -9,14 +9,14 @@ from math import isclose
 from typing import Literal, NamedTuple
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import ROUNDING, compute_rewards, has_independent_rows
+from jurygraph.decision.decide import ROUNDING_ERROR, compute_rewards, has_independent_rows
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.plan import SUBMITTED, TurnReduction
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _LEAST_POINTS_SHOWN = 0.5e-4
@@ -24,7 +24,7 @@ _LEAST_POINTS_SHOWN = 0.5e-4
 _MAX_REASON = 300
 _MAX_QUOTE = 120
 _MOST_REASONS = 3
-_OPPOSITE = {"<": "≥", ">": "≤"}
+_OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
 
 CriterionTexts = Mapping[tuple[str, str], str]
@@ -240,8 +240,8 @@ def _split(component: ExplainedTerm) -> list[_Part]:
         parts += _split_input(component, name, values[name], weight / total)
     value = sum(part.share * part.value for part in parts)
     best = sum(part.share for part in parts if part.share > 0)
-    adds_up = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
-    return parts if adds_up else []
+    is_sum_exact = isclose(value, term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+    return parts if is_sum_exact else []
 
 
 def _split_input(component: ExplainedTerm, name: str, value: float, share: float) -> list[_Part]:
@@ -347,14 +347,14 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
     Of more than fit into a line, the reasons that cost the most are shown, and those come first.
     """
-    has_several = len({verdict.label for verdict in verdicts}) > 1
+    has_several_labels = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels: dict[str, list[str]] = {}
     costs: dict[str, float] = {}
     for verdict in verdicts:
         text = _describe_loss(verdict)
         if text:
-            names = [verdict.label] if has_several else []
+            names = [verdict.label] if has_several_labels else []
             names += [_judge_of(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
             costs[text] = costs.get(text, 0.0) + verdict.shortfall
@@ -364,7 +364,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     for text, concerned in labels.items():
         names = list(dict.fromkeys(concerned))
         loss = text
-        if has_several or has_judges:
+        if has_several_labels or has_judges:
             loss = f"{join_names(names)}: {text}"
         if len(concerned) > len(names):
             loss += f", {len(concerned)} times"
@@ -488,18 +488,18 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
                 )
         yield f"{start} {best} at best{losses} = {points}."
     absent = []
-    weightless = []
+    weightless_components = []
     for component in explained.terms:
         term = component.term
         if term.contribution is None:
             absent.append(term.name)
         elif term.weight == 0:
             value = format_plain(term.value) if component.is_judged else "not judged"
-            weightless.append(f"{term.name} {value}")
+            weightless_components.append(f"{term.name} {value}")
     if absent:
         yield f"Not applicable, no effect: {', '.join(absent)}."
-    if weightless:
-        yield f"Weight 0, no points: {', '.join(weightless)}."
+    if weightless_components:
+        yield f"Weight 0, no points: {', '.join(weightless_components)}."
 
 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
@@ -530,7 +530,7 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     threshold = format_factor(gate.threshold)
     is_reached = gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
     if not is_reached:
-        return f"{state} {_OPPOSITE[gate.op]} {threshold}: no effect."
+        return f"{state} {_OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
     effect = f"reward {format_plain(gate.after)} (before: {format_plain(gate.before)})"
     reason = describe_losses(terms[gate.component].verdicts)
     if reason:
@@ -610,9 +610,9 @@ class Change(FrozenModel):
     gain: Number | None
 
     @property
-    def matters(self) -> bool:
+    def raises_reward(self) -> bool:
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
-        return self.value is not None if self.gain is None else self.gain > ROUNDING
+        return self.value is not None if self.gain is None else self.gain > ROUNDING_ERROR
 
 
 def find_changes(
@@ -682,7 +682,7 @@ def find_changes(
     for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained.decision.gates if other is not gate)
         value = decide(explained.decision.model_copy(update={"gates": rest}))
-        limit = f"{_OPPOSITE[result.op]} {format_plain(result.threshold)}"
+        limit = f"{_OPPOSITE_OPERATOR[result.op]} {format_plain(result.threshold)}"
         condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", condition, value)
     return sorted(
@@ -722,22 +722,24 @@ def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str
 
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
-    useful = [change for change in changes if change.matters]
-    harmful = [change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING]
-    for sign, selected in (("+", useful), ("-", harmful)):
+    useful = [change for change in changes if change.raises_reward]
+    harmful_changes = [
+        change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
+    ]
+    for sign, selected in (("+", useful), ("-", harmful_changes)):
         for change in selected[:_MOST_CHANGES]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
         if len(selected) > _MOST_CHANGES:
             yield f"... and {len(selected) - _MOST_CHANGES} more (--json)."
-    lowering = f", {len(harmful)} would lower it" if harmful else ""
+    lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
     yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     # Verdicts on variants compare no responses of the group.
-    submitted = {question.id for question in questions if question.material == SUBMITTED}
+    submitted = {question.id for question in questions if question.material == SUBMITTED_RESPONSE}
     needed = {trace.response_id}
     for verdict in trace.verdicts:
         if verdict.question in submitted:

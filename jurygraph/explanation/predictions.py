@@ -44,5 +44,8 @@ def _read_result(votes: Sequence[RecordedVerdict], columns: ScoreArrays) -> list
     low, high = votes[0].scale or (0.0, 1.0)
     outcomes = columns.outcome[0]
     scores = low + columns.value[0, outcomes == OK] * (high - low)
-    excluding = [vote.native for vote in votes if vote.status == "not_applicable"]
-    return [*scores.round(9).tolist(), *excluding[: np.count_nonzero(outcomes == NOT_APPLICABLE)]]
+    abstaining_voters = [vote.native for vote in votes if vote.status == "not_applicable"]
+    return [
+        *scores.round(9).tolist(),
+        *abstaining_voters[: np.count_nonzero(outcomes == NOT_APPLICABLE)],
+    ]

@@ -24,7 +24,7 @@ from jurygraph.schema.verdict import VerdictKey
 
 PAUSE_SECONDS = 0.02
 """Seconds for which a turn waits for more groups, while others are judged: a turn costs CPU, however many it takes."""
-TURNS_A_RUN = 500
+TURNS_PER_RUN = 500
 """Number of turns after which another run of the graph goes on, since a tracer keeps a run until its end."""
 
 
@@ -219,7 +219,7 @@ class ActiveGroups:
             self.begin_step(1)
             complete = tuple(entry.number for entry in self._take_ready())
             return Command(goto="decide", update={"work": {}, "complete": complete})
-        if self.is_over or state["turn"] >= TURNS_A_RUN:
+        if self.is_over or state["turn"] >= TURNS_PER_RUN:
             return Command(goto=END)
         return Command(goto="route")
 

@@ -24,7 +24,7 @@ from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExc
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
-    Stamp,
+    VerdictRecorder,
 )
 from jurygraph.messages import first_validation_error
 from jurygraph.models.request import Fault
@@ -64,7 +64,7 @@ _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
-class _Malformed(ValueError):
+class _MalformedResult(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
@@ -82,7 +82,7 @@ other one gets its identity.
 def to_recorded_verdicts(
     judgement: DueJudgement,
     answer: Any,
-    stamp: Stamp,
+    stamp: VerdictRecorder,
     redactor: Redactor,
     verdicts_by_answer: VerdictsByAnswer,
 ) -> list[RecordedVerdict]:
@@ -98,12 +98,12 @@ def to_recorded_verdicts(
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(_read_once(item, text, texts, redactor, verdicts_by_answer), key)
+        stamp(_read_verdict_once(item, text, texts, redactor, verdicts_by_answer), key)
         for item, key, text in zip(items, judgement.keys, texts, strict=False)
     ]
 
 
-def _read_once(
+def _read_verdict_once(
     item: Any,
     text: str,
     shown: tuple[str, ...],
@@ -160,7 +160,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
         kind = TIME_LIMIT
-    elif isinstance(error, _Malformed):
+    elif isinstance(error, _MalformedResult):
         kind = "malformed"
     described = result_or_error(partial(_error_message, error, redactor))
     message = (
@@ -212,7 +212,7 @@ def _split_answer(answer: Any, count: int) -> Sequence[Any]:
     if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
         return [answer] * count
     if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
-        raise _Malformed(
+        raise _MalformedResult(
             f"expected a sequence of {count} verdicts, one for each response of the group"
         )
     return list(answer)
@@ -231,17 +231,19 @@ def _parse(
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):
         if not 0.0 <= answer <= 1.0:
-            raise _Malformed(f"a score lies in [0, 1], not at {answer}")
+            raise _MalformedResult(f"a score lies in [0, 1], not at {answer}")
         return Verdict(score=float(answer))
     if isinstance(answer, RecordedVerdict):
-        raise _Malformed(
+        raise _MalformedResult(
             "jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict"
         )
     if not isinstance(answer, Verdict):
-        raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+        raise _MalformedResult(
+            f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
+        )
     checked, written = _revalidate(answer)
     if checked.status in ("ok", "not_applicable") and checked.failure is not None:
-        raise _Malformed(f"a verdict that is {checked.status} has no failure")
+        raise _MalformedResult(f"a verdict that is {checked.status} has no failure")
     return _redact(_verify_quotes(checked, text), written, shown, redactor)
 
 
@@ -251,18 +253,18 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
     if not isinstance(result, Material):
         type_name = type(result).__name__
         name = due_derivation.derivation.gives
-        raise _Malformed(
+        raise _MalformedResult(
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
     checked, written = _revalidate(result)
     text = due_derivation.response.text
     checked = _redact(_verify_quotes(checked, text), written, [text], redactor)
     if checked.name != due_derivation.derivation.gives:
-        raise _Malformed(
+        raise _MalformedResult(
             f"expected material {due_derivation.derivation.gives!r}, got {checked.name!r}"
         )
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
-        raise _Malformed(f"two variants in material {checked.name!r} have the same id")
+        raise _MalformedResult(f"two variants in material {checked.name!r} have the same id")
     return checked
 
 
@@ -277,9 +279,9 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
         checked: VerdictOrMaterial = kind.model_validate(fields)
         return checked, kind.__pydantic_serializer__.to_json(checked)
     except ValidationError as error:
-        raise _Malformed(first_validation_error(error)) from error
+        raise _MalformedResult(first_validation_error(error)) from error
     except ValueError as error:
-        raise _Malformed(f"it cannot be written as JSON: {error}") from error
+        raise _MalformedResult(f"it cannot be written as JSON: {error}") from error
 
 
 def _redact(
@@ -298,7 +300,7 @@ def _redact(
     try:
         return type(item).model_validate_json(json.dumps(clean))
     except ValidationError as error:
-        raise _Malformed(
+        raise _MalformedResult(
             f"it holds a secret where none can be struck out: {first_validation_error(error)}"
         ) from None
 
@@ -315,7 +317,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
             and evidence.start is not None
             and evidence.end is not None
         ):
-            update = {"verified": _has_at(text, evidence)}
+            update = {"verified": _has_quotation(text, evidence)}
         elif evidence.source == "response":
             searched += 1
             is_searched = (
@@ -336,7 +338,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     )
 
 
-def _has_at(text: str, evidence: Evidence) -> bool:
+def _has_quotation(text: str, evidence: Evidence) -> bool:
     """Return whether the text has the quotation at its offsets; in a conversation, within one turn."""
     start, end = evidence.start, evidence.end
     assert start is not None

@@ -206,11 +206,11 @@ def _make_inputs(
     """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
     evaluator = context.evaluators[name]
     judge_client = context.clients.get(judge)
-    undeclared = UndeclaredClient(name)
+    undeclared_client = UndeclaredClient(name)
     call_log = CallLog()
     inputs = []
     for judgement in judgements:
-        client: Any = undeclared
+        client: Any = undeclared_client
         question = judgement.question
         view = survey.views[question.view]
         if evaluator.uses_model:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.events import Listener
+from jurygraph.graphs.events import EventListener
 from jurygraph.models.request import CallSink
 from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import LazyRedactor, Redactor
@@ -73,7 +73,7 @@ class SharedParts(dict[Hashable, T]):
 
 
 @dataclass(frozen=True, repr=False)
-class GraphContext(Displayed):
+class GraphContext(ShortRepr):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `clients` are those of the models: of the config's `model` under None, and of `models` by their names; `settings`
@@ -95,7 +95,7 @@ class GraphContext(Displayed):
     first_answers: FirstAnswers | None = field(
         default_factory=FirstAnswers, compare=False, repr=False
     )
-    listener: Listener | None = field(default=None, compare=False, repr=False)
+    listener: EventListener | None = field(default=None, compare=False, repr=False)
     surveys_without_texts: SharedParts[SurveyWithoutTexts] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
 

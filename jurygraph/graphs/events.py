@@ -44,7 +44,7 @@ class RewardGiven(FrozenModel):
 
 
 Event = QuestionSent | VerdictGiven | RewardGiven
-Listener = Callable[[Event], object]
+EventListener = Callable[[Event], object]
 
 
 def to_dict(event: Event) -> dict[str, Any]:

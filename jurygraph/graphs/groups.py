@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
 from jurygraph.schema import Plan, Response, Task, Trace
@@ -43,7 +43,7 @@ _ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Group(Displayed):
+class Group(ShortRepr):
     """A task and all its responses, which are scored together. Without a plan, one is made.
 
     A response may be its text alone, or have no id: the third of task `a` is then `a/3`. A recorded group has a `step`

@@ -20,7 +20,12 @@ from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from jurygraph.graphs.lookups import Toolbox, ToolOutcome
-from jurygraph.models.judge_client import Investigated, JudgeClient, add_to_user, with_instructions
+from jurygraph.models.judge_client import (
+    InvestigationEnd,
+    JudgeClient,
+    add_to_user,
+    with_instructions,
+)
 from jurygraph.models.request import (
     AnsweredCall,
     Investigation,
@@ -76,7 +81,7 @@ class ToolInvestigator(Toolbox):
 
     async def investigate(
         self, client: JudgeClient, request: Request, purpose: str | None
-    ) -> Investigated:
+    ) -> InvestigationEnd:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
         context = _Investigating(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
@@ -90,7 +95,7 @@ class ToolInvestigator(Toolbox):
         config: Any = {"recursion_limit": 3 * self._max_steps + 4}
         end = await build().ainvoke(start, config, context=context)
         last = _ask_for_verdict(end["request"], request)
-        return Investigated(last, end["answered"], tuple(end["results"]))
+        return InvestigationEnd(last, end["answered"], tuple(end["results"]))
 
     @property
     def _max_steps(self) -> int:
@@ -103,7 +108,11 @@ class ToolInvestigator(Toolbox):
         if request.form == "native":
             request = with_instructions(request)
         described = [
-            {"name": spec.name, "description": spec.description, "schema": _in_json(spec)}
+            {
+                "name": spec.name,
+                "description": spec.description,
+                "schema": _parameters_in_json(spec),
+            }
             for spec in specs
         ]
         guidance = load_prompt("investigate").render(
@@ -127,7 +136,7 @@ class ToolInvestigator(Toolbox):
         return request.model_copy(update=fields)
 
 
-def _in_json(spec: ToolSpec) -> str:
+def _parameters_in_json(spec: ToolSpec) -> str:
     return json.dumps(spec.parameters, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -208,7 +217,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     return calls[:MAX_CALLS_AT_ONCE]
 
 
-def _after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+def _next_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered = state["answered"]
     assert answered is not None
@@ -260,16 +269,16 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
 
 
 async def _make_call(
-    context: _Investigating, caller: str, index: int, call: ToolCall, made: Mapping[str, int]
+    context: _Investigating, call_id: str, index: int, call: ToolCall, made: Mapping[str, int]
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
-    key = digest_of([caller, index, call.name, version, arguments])
+    key = digest_of([call_id, index, call.name, version, arguments])
     planned = Lookup(
         id=key,
-        call=caller,
+        call=call_id,
         tool="" if tool is None else call.name,
         version=version,
         deterministic=tool is None or tool.deterministic,
@@ -336,13 +345,15 @@ def _reply_messages(
     return (calling, *answers)
 
 
-def _after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
+def _next_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
     investigation = state["request"].investigation
     assert investigation is not None
     return "ask" if investigation.steps_left and investigation.tokens_left else "conclude"
 
 
-async def _conclude(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+async def _request_verdict(
+    state: InvestigateState, runtime: Runtime[_Investigating]
+) -> dict[str, Any]:
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
     (message,) = load_prompt("conclude").render().messages
@@ -358,11 +369,13 @@ def build() -> CompiledStateGraph[
     graph = StateGraph(InvestigateState, context_schema=_Investigating)
     graph.add_node("ask", _ask)
     graph.add_node("look_up", _look_up)
-    graph.add_node("conclude", _conclude)
+    graph.add_node("conclude", _request_verdict)
     graph.add_edge(START, "ask")
     graph.add_conditional_edges(
-        "ask", _after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
+        "ask", _next_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
     )
-    graph.add_conditional_edges("look_up", _after_lookups, {"ask": "ask", "conclude": "conclude"})
+    graph.add_conditional_edges(
+        "look_up", _next_after_lookups, {"ask": "ask", "conclude": "conclude"}
+    )
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

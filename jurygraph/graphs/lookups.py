@@ -35,7 +35,7 @@ MAX_RESULT = 8_000
 WORKSPACE = "workspace"
 """The kind of failure where a workspace is not there."""
 _MAX_MESSAGE = 500
-_WITHHELD = "the result speaks to whoever judges, and is withheld"
+_WITHHELD_MESSAGE = "the result speaks to whoever judges, and is withheld"
 _MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
 
 
@@ -126,7 +126,7 @@ class Toolbox:
         is_cut = len(shown) > MAX_RESULT or len(text) > _MAX_REDACTED
         shown = shown[:MAX_RESULT]
         if outcome == "ok" and self._addresses_judge(call, shown):
-            return ToolOutcome("withheld", _WITHHELD, len(text))
+            return ToolOutcome("withheld", _WITHHELD_MESSAGE, len(text))
         if is_cut and outcome == "ok":
             outcome = "cut"
         return ToolOutcome(outcome, shown, len(text))

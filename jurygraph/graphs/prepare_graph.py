@@ -59,7 +59,7 @@ async def plan_tasks(
     Parts that a task lacks are those of the config's `task_defaults`.
     """
     defaults = contexts[0].config.task_defaults
-    start = [_begin(defaults.complete(task), line) for task, line in tasks]
+    start = [_begin_planning(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=BatchContext(contexts))
     plans: list[Plan | Exception] = []
     for planning, began in zip(output["tasks"], start, strict=True):
@@ -68,7 +68,7 @@ async def plan_tasks(
     return plans
 
 
-def _begin(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
+def _begin_planning(task: Task, line: ProfilesLine | None = None) -> TaskPlanning:
     return TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
 
 
@@ -77,12 +77,12 @@ def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
 
     None where something about it has to be read or annotated first.
     """
-    planning = _begin(task)
+    planning = _begin_planning(task)
     if _has_unread_profiles(planning, context) or _lacks_graph(planning, context):
         return None
     try:
         if _has_weights(planning, context):
-            planning = cast(TaskPlanning, {**planning, **_weigh(planning, context)})
+            planning = cast(TaskPlanning, {**planning, **_weigh_task(planning, context)})
         plan: Plan = _question(planning, context)["plan"]
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         return _as_config_error(error, task, context.config.task_defaults)
@@ -121,7 +121,7 @@ def _has_weights(planning: TaskPlanning, context: GraphContext) -> bool:
     return bool(planning["task"].stakeholders) and "stakeholder" in _audiences(context)
 
 
-def _weigh(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
+def _weigh_task(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
     task = planning["task"]
     with name_part("stakeholders"):
         weights, difficulty = weigh_stakeholders(
@@ -257,13 +257,15 @@ class _Step(NamedTuple):
 
 _STEPS = (
     _Step("profiles", _read_profiles, _has_unread_profiles),
-    _Step("weigh", _weigh, _has_weights),
+    _Step("weigh", _weigh_task, _has_weights),
     _Step("annotate", _annotate, _lacks_graph),
     _Step("question", _question),
 )
 
 
-def _name_next(steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]) -> str:
+def _name_next_step(
+    steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]
+) -> str:
     """Return the name of the first of the steps that is due for any task, else the end."""
     contexts = runtime.context.tasks
     return next((step.name for step in steps if step.indices_due(state, contexts)), END)
@@ -271,7 +273,7 @@ def _name_next(steps: Sequence[_Step], state: PrepareState, runtime: Runtime[Bat
 
 async def _enter(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
     """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
-    return _name_next(_STEPS, state, runtime)
+    return _name_next_step(_STEPS, state, runtime)
 
 
 def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
@@ -281,12 +283,12 @@ def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
         contexts = runtime.context.tasks
         tasks = list(state["tasks"])
         due = step.indices_due(state, contexts)
-        taking = [step.try_to_take(tasks[index], contexts[index]) for index in due]
-        updates = await asyncio.gather(*taking)
+        due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due]
+        updates = await asyncio.gather(*due_updates)
         for index, update in zip(due, updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated = PrepareState(tasks=tasks)
-        return Command(goto=_name_next(later, updated, runtime), update=updated)
+        return Command(goto=_name_next_step(later, updated, runtime), update=updated)
 
     return node
 

@@ -32,7 +32,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import Sees
-from jurygraph.schema.plan import SUBMITTED, Escalation, question_identity
+from jurygraph.schema.plan import SUBMITTED_RESPONSE, Escalation, question_identity
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -94,7 +94,12 @@ class DueDerivation:
     material: Materials
 
 
-_PASSES: Mapping[str, Callable[[float, float], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
+_CONDITION_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": ge,
+    ">": gt,
+    "<=": le,
+    "<": lt,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +242,7 @@ class _WorkCollector:
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
         outcomes: dict[tuple[str, int | None], Verdict | None] = {}
-        askable = []
+        open_responses = []
         for response in self.responses:
             is_askable = False
             for turn in _turns_of(question, response):
@@ -245,17 +250,17 @@ class _WorkCollector:
                 outcomes[response.id, turn] = outcome
                 is_askable = is_askable or outcome is None
             if is_askable:
-                askable.append(response)
+                open_responses.append(response)
         excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
-        if question.scope in ("pair", "group") and len(askable) == 1:
+        if question.scope in ("pair", "group") and len(open_responses) == 1:
             alone = _verdict_without_peers(list(excluded.values()))
             excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
-            askable = []
+            open_responses = []
         for (name, turn), verdict in excluded.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
         unsettled: list[DueJudgement] = []
-        for combination in self._list_combinations(question, askable):
+        for combination in self._list_combinations(question, open_responses):
             if (combination.about[0], combination.turn) in excluded:
                 continue
             for judge in question.first_judges:
@@ -297,16 +302,16 @@ class _WorkCollector:
         for key in verdicts:
             if key.question == question.id and key.judge is not None:
                 answered_ids.update((key.about, *key.responses))
-        askable = [response for response in self.responses if response.id in answered_ids]
+        open_responses = [response for response in self.responses if response.id in answered_ids]
         unsettled = []
-        for combination in self._list_combinations(question, askable):
+        for combination in self._list_combinations(question, open_responses):
             keys: list[VerdictKey] = []
             for judge in escalation.first:
                 for judgement in self._list_samples(question, combination, judge):
                     keys += judgement.keys
             last_judgements = self._list_samples(question, combination, escalation.then)
-            has_last = last_judgements[0].keys[0] in verdicts
-            if has_last or not all(key in verdicts for key in keys):
+            has_last_verdict = last_judgements[0].keys[0] in verdicts
+            if has_last_verdict or not all(key in verdicts for key in keys):
                 continue
             if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
                 unsettled += last_judgements
@@ -327,11 +332,11 @@ class _WorkCollector:
         material = tuple(self._select_material(r, question.needs) for r in owners)
         return DueJudgement(question, responses, material, about, sample, judge, turn)
 
-    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "Stamp") -> bool:
+    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictRecorder") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        owners = keys[0].responses if question.material == SUBMITTED else judgement.about
+        owners = keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
         reused = self.reused_results.verdicts
         if not all(key in reused for key in keys):
             return False
@@ -350,24 +355,26 @@ class _WorkCollector:
         return True
 
     def _list_combinations(
-        self, question: Question, askable: Sequence[Response]
+        self, question: Question, open_responses: Sequence[Response]
     ) -> Iterable[_Combination]:
         found = []
-        if question.material != SUBMITTED:
-            for response in askable:
+        if question.material != SUBMITTED_RESPONSE:
+            for response in open_responses:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(_Combination((variant.response,), (response,), (response.id,)))
             return found
         if question.scope in ("response", "turn"):
-            for response in askable:
+            for response in open_responses:
                 for turn in _turns_of(question, response):
                     found.append(_Combination((response,), (response,), (response.id,), turn))
             return found
         if question.scope == "pair":
             is_ordered = question.pairs == "ordered"
-            pairs = permutations(askable, 2) if is_ordered else combinations(askable, 2)
+            pairs = (
+                permutations(open_responses, 2) if is_ordered else combinations(open_responses, 2)
+            )
             return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
-        group = tuple(askable)
+        group = tuple(open_responses)
         ids = tuple(response.id for response in group)
         return [_Combination(group, group, ids)] if group else []
 
@@ -385,7 +392,7 @@ class _WorkCollector:
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.material != SUBMITTED:
+        if question.material != SUBMITTED_RESPONSE:
             material = self.material[response.id][question.material]
             if not material.variants:
                 none_found = f"material {question.material!r} holds no variant to ask about"
@@ -445,10 +452,12 @@ class _WorkCollector:
             numbers.append(float(value))
         if not numbers:
             return _verdict_without_screening(when, applicable)
-        reduced = _reduce(numbers, when)
-        if _PASSES[when.op](reduced, when.threshold):
+        reduced_score = _reduce_scores(numbers, when)
+        if _CONDITION_OPERATORS[when.op](reduced_score, when.threshold):
             return None
-        reason = f"{when.question} is {reduced:g}, and {when.op} {when.threshold:g} is asked for"
+        reason = (
+            f"{when.question} is {reduced_score:g}, and {when.op} {when.threshold:g} is asked for"
+        )
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
@@ -492,16 +501,16 @@ def _turns_of(question: Question, response: Response) -> Sequence[int | None]:
 
 
 def required_material(question: Question) -> tuple[str, ...]:
-    if question.material == SUBMITTED:
+    if question.material == SUBMITTED_RESPONSE:
         return question.needs
     return (*question.needs, question.material)
 
 
-Stamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
+VerdictRecorder = Callable[[Verdict, VerdictKey], RecordedVerdict]
 _BLANK = RecordedVerdict.model_construct()
 
 
-def make_stamp(question: Question, view: TaskView) -> Stamp:
+def make_stamp(question: Question, view: TaskView) -> VerdictRecorder:
     """Return a function that turns a verdict into a recorded one, with the key that it gets in its group.
 
     It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst
@@ -567,7 +576,7 @@ def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> 
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)
 
 
-def _reduce(values: Sequence[float], when: Condition) -> float:
+def _reduce_scores(values: Sequence[float], when: Condition) -> float:
     ordered = sorted(values)
     if when.reduce == "mean":
         return float(aggregation.total(ordered)) / len(ordered)

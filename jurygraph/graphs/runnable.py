@@ -23,7 +23,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.events import Event, Listener, RewardGiven, to_dict
+from jurygraph.graphs.events import Event, EventListener, RewardGiven, to_dict
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import Response, Task, Trace
@@ -37,7 +37,7 @@ Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 """Yields what an asynchronous generator yields, for callers without an event loop."""
 RunToEnd = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
 """Runs a coroutine, for callers without an event loop."""
-Write = Callable[[dict[str, Any]], object]
+WriteEvent = Callable[[dict[str, Any]], object]
 
 
 def _write_nothing(event: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
     def _judge(
-        self, content: Mapping[str, Any], config: RunnableConfig, write: Write = _write_nothing
+        self, content: Mapping[str, Any], config: RunnableConfig, write: WriteEvent = _write_nothing
     ) -> list[Trace]:
         return self._run(self._ajudge(content, config, write))
 
@@ -115,8 +115,8 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self,
         content: Mapping[str, Any],
         config: RunnableConfig,
-        write: Write = _write_nothing,
-        listen: Listener | None = None,
+        write: WriteEvent = _write_nothing,
+        listen: EventListener | None = None,
     ) -> list[Trace]:
         traces: list[Trace] = []
         async with aclosing(self._score(read_input(content))) as events:

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, decide_groups
-from jurygraph.graphs.active_groups import TURNS_A_RUN, ActiveGroup, ActiveGroups
+from jurygraph.graphs.active_groups import TURNS_PER_RUN, ActiveGroup, ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
     GroupUserCalls,
@@ -56,7 +56,7 @@ async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcom
 
 async def run_machine(groups: ActiveGroups) -> None:
     """Run the score graph until the groups are closed and all of them are out."""
-    limit = RunnableConfig(recursion_limit=3 * TURNS_A_RUN + 10)
+    limit = RunnableConfig(recursion_limit=3 * TURNS_PER_RUN + 10)
     start = ScoreState(turn=0)
     try:
         while not groups.is_over:
@@ -77,12 +77,14 @@ async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[s
     arrived = await groups.wait()
     await _read_answers(arrived)
     # response gates read the whole text
-    texts = (response.text for entry in arrived for response in entry.group.responses)
+    texts = (response.text for entry in arrived_groups for response in entry.group.responses)
     longest = max(map(len, texts), default=0)
-    found = await search_off_loop(lambda: [entry.take_next_work() for entry in arrived], longest)
+    found = await search_off_loop(
+        lambda: [entry.take_next_work() for entry in arrived_groups], longest
+    )
     work = {}
     complete = []
-    for entry, entry_work in zip(arrived, found, strict=True):
+    for entry, entry_work in zip(arrived_groups, found, strict=True):
         entry.report_verdicts(entry.verdicts)
         if entry_work.branches:
             work[entry.number] = entry_work

@@ -23,7 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
@@ -114,7 +114,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     derivations: dict[str, Derivation] = {}
     available = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
-        if deriver.gives in derivations or deriver.gives == SUBMITTED:
+        if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE:
             raise PlanError(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
@@ -149,16 +149,18 @@ def _part_of(view: TaskView) -> tuple[str, ...]:
     return () if view.about is None else (*part[type(view.about)], view.about.id)
 
 
-Listed = tuple[str, TaskView, Question]
+ListedQuestion = tuple[str, TaskView, Question]
 """The name of an evaluator, a view, and a question as it lists it about that view."""
 
 
-def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]) -> list[Listed]:
+def ask_evaluators(
+    evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]
+) -> list[ListedQuestion]:
     """Return the questions that the evaluators list about the views of their audience.
 
     Raises PlanError for an invalid question.
     """
-    listed: list[Listed] = []
+    listed: list[ListedQuestion] = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
@@ -176,7 +178,7 @@ def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView
 
 
 def configure_questions(
-    listed: Iterable[Listed],
+    listed: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     available: Collection[str] = (),
@@ -189,7 +191,7 @@ def configure_questions(
     ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
-    covered: set[tuple[str, str]] = set()
+    covered_subjects: set[tuple[str, str]] = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
     for name, view, question in listed:
         if question.id in questions:
@@ -205,17 +207,17 @@ def configure_questions(
         changes = _configured_changes(use, question, keys[name]) | _tool_fields(evaluator)
         if changes or needs != question.needs:
             question = question.model_copy(update={**changes, "needs": needs})
-        if question.material != SUBMITTED and question.scope != "response":
+        if question.material != SUBMITTED_RESPONSE and question.scope != "response":
             problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
         questions[question.id] = question
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
-            covered.add((question.view, question.subject))
+            covered_subjects.add((question.view, question.subject))
     ordered = []
     for question_id in sorted(questions):
         question = questions[question_id]
-        is_covered = (question.view, question.subject) in covered
+        is_covered = (question.view, question.subject) in covered_subjects
         if not (question.standby and is_covered):
             ordered.append(question)
     for question in ordered:
@@ -305,7 +307,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
 
 
 def survey_key(
-    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]
+    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[ListedQuestion]
 ) -> Hashable:
     """Return what a survey without texts is made from besides the config: equal keys give equal ones.
 

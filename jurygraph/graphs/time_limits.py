@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
-MAX_HANGING = 4
+MAX_HANGING_THREADS = 4
 """Number of hanging threads from which on an evaluator or deriver is not called any more."""
 _CANCELLING_SECONDS = 0.5  # seconds for a cancelled coroutine to end
 
-LEFT_ALONE: list["asyncio.Task[Any]"] = []
+ABANDONED_TASKS: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
 CallResult = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
@@ -68,13 +68,13 @@ def _copy_untraced_context() -> Context:
         return copy_context()
 
 
-_UNTRACED = Context().run(_copy_untraced_context)
+_UNTRACED_CONTEXT = Context().run(_copy_untraced_context)
 """An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
 
 
 def fresh_context(langsmith: bool) -> Context:
     """Return an empty context, in which nothing is traced unless `langsmith` is true."""
-    return Context() if langsmith else _UNTRACED.copy()
+    return Context() if langsmith else _UNTRACED_CONTEXT.copy()
 
 
 def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
@@ -108,7 +108,7 @@ class CallThreads(DaemonThreads):
         """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
         earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
         self._hanging[owner] = [*earlier, *self.abandon(calls)]
-        if len(self._hanging[owner]) >= MAX_HANGING:
+        if len(self._hanging[owner]) >= MAX_HANGING_THREADS:
             self._refused.add(owner)
 
     def refusal(self, owner: str) -> Fault | None:
@@ -116,8 +116,8 @@ class CallThreads(DaemonThreads):
         if owner not in self._refused:
             return None
         hint = "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended"
-        problem = f"it is not called any more: {MAX_HANGING} of its calls ran past their time limit and still hang"
-        return Fault("hanging", f"{problem}; {hint}")
+        reason = f"{MAX_HANGING_THREADS} of its calls ran past their time limit and still hang"
+        return Fault("hanging", f"it is not called any more: {reason}; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class CallLimits:
     async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
         """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
         with self.threads.record_calls() as thread_calls:
-            task = asyncio.ensure_future(_timed(result))
+            task = asyncio.ensure_future(_measure_seconds(result))
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
                 value, seconds = await task
@@ -198,18 +198,18 @@ class CallLimits:
                 try:
                     await asyncio.wait({task}, timeout=_CANCELLING_SECONDS)
                 finally:  # also where this is cancelled again meanwhile
-                    self._leave_alone(task, thread_calls)
+                    self._abandon_task(task, thread_calls)
 
-    def _leave_alone(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
+    def _abandon_task(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
         """Give up the threads of a cancelled task, and the task itself if it goes on."""
         self.threads.give_up(self.owner, thread_calls)
         # it caught the cancellation: asyncio would wait for it when the loop is closed
         if not task.done():
             asyncio._unregister_task(task)
-            LEFT_ALONE.append(task)
+            ABANDONED_TASKS.append(task)
 
 
-async def _timed(result: Awaitable[T]) -> tuple[T, float]:
+async def _measure_seconds(result: Awaitable[T]) -> tuple[T, float]:
     """Return the awaited result, and the seconds since its first step."""
     began = monotonic()
     return await result, monotonic() - began

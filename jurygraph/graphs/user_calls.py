@@ -114,15 +114,15 @@ class UserCalls:
         return task
 
     async def _finish_call(self, call_input: Any, result: Awaitable[Any]) -> Any:
-        answering = _await_result(result)
+        pending_result = _await_result(result)
         try:
             answer = await (
-                answering
+                pending_result
                 if self.limits.seconds is None
-                else self.limits.await_result(answering, call_input)
+                else self.limits.await_result(pending_result, call_input)
             )
         finally:
-            _close_unstarted(answering)
+            _close_unstarted(pending_result)
             _close_logs(call_input)
         return self._report(call_input, answer)
 

@@ -81,7 +81,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     largest = float(distances.max())
     observed = float(distances[first, second].mean()) / largest
     by_chance = (
-        observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
+        observed / (1.0 - value)
+        if value < 1.0
+        else _chance_distance(first, second, distances) / largest
     )
     spread = observed * (1.0 - observed)
     effective = float(count)
@@ -100,7 +102,7 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     return Estimate(value, lower_end, upper_end, error, count)
 
 
-def _chance(first: Ints, second: Ints, distances: Floats) -> float:
+def _chance_distance(first: Ints, second: Ints, distances: Floats) -> float:
     """Return the mean distance of two labels that are drawn independently, one of each annotator."""
     labels = len(distances)
     row_shares = np.bincount(first, minlength=labels) / len(first)

@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, check_shape
 from jurygraph.errors import PlanError
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """The level of every interval."""
 QUANTILES = (0.025, 0.975)
 """The ends of a 95 % percentile interval."""
 DRAWS_PER_BATCH = 1_000_000  # limits memory
 _MAX_PARTS = 100
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 
 
 class Estimate(NamedTuple):
@@ -107,7 +107,7 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
     if count < 2:
         return Estimate(value, None, None, None, count)
     largest = float(np.abs(changes).max())
-    if largest <= _ROUNDING * max(1.0, abs(value)):
+    if largest <= _ROUNDING_ERROR * max(1.0, abs(value)):
         return Estimate(value, None, None, 0.0, count)
     # Scaled by the largest change, so that no square overflows or vanishes.
     squares = math.fsum((changes / largest) ** 2)
@@ -153,7 +153,7 @@ def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float |
     """
     if estimate.low is None or estimate.error is None:
         return None, None
-    probability = 1.0 - (1.0 - LEVEL) / (2 * rows)
+    probability = 1.0 - (1.0 - CONFIDENCE_LEVEL) / (2 * rows)
     quantile = t_quantile(estimate.clusters - 1, probability)
     half_width = quantile * estimate.error
     return estimate.value - half_width, estimate.value + half_width
@@ -173,12 +173,12 @@ def means_differ(first: ArrayLike, second: ArrayLike, tests: int = 1) -> bool:
     squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
     variance = squares / freedom
     error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
-    probability = 1.0 - (1.0 - LEVEL) / (2 * tests)
-    most_by_chance = max(_ROUNDING, t_quantile(freedom, probability) * error)
+    probability = 1.0 - (1.0 - CONFIDENCE_LEVEL) / (2 * tests)
+    most_by_chance = max(_ROUNDING_ERROR, t_quantile(freedom, probability) * error)
     return bool(abs(a.mean() - b.mean()) > most_by_chance)
 
 
-def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
+def t_quantile(freedom: float, probability: float = 0.5 + CONFIDENCE_LEVEL / 2) -> float:
     from scipy import special
 
     return float(special.stdtrit(freedom, probability))
@@ -351,8 +351,8 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
     return min(math.fsum(sizes), trial_variance / variance)
 
 
-POWER = 0.8
-ONE_SIDED = (1.0 - LEVEL) / 2
+TEST_POWER = 0.8
+ONE_SIDED = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
 _LEAST_PLANNED = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
@@ -435,5 +435,5 @@ def detectable_difference(estimate: Estimate) -> float | None:
     if not estimate.error or estimate.clusters < _LEAST_PLANNED:
         return None
     freedom = estimate.clusters - 1
-    noncentrality = float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom)))
+    noncentrality = float(special.nctdtrinc(freedom, 1.0 - TEST_POWER, t_quantile(freedom)))
     return noncentrality * estimate.error

@@ -84,8 +84,8 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     weight = ppi_weight(sample)
     sizes = sample.sums(np.ones(len(sample.labels)))
     tasks = int(np.count_nonzero(sizes))
-    corrected = sample.labels - weight * sample.predictions
-    value, without = _mean_and_without(sample.sums(corrected), sizes)
+    corrected_labels = sample.labels - weight * sample.predictions
+    value, without = _mean_and_without(sample.sums(corrected_labels), sizes)
     if weight:
         other_sizes = sample.other_sums(np.ones(len(sample.others)))
         other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
@@ -112,8 +112,8 @@ def _with_unseen(
     is_never_wrong = np.array_equal(sample.labels, sample.predictions)
     if estimate.low is None or estimate.high is None or not is_never_wrong:
         return estimate
-    reach = unseen * (highest - lowest)
-    return estimate._replace(low=estimate.low - reach, high=estimate.high + reach)
+    unseen_range = unseen * (highest - lowest)
+    return estimate._replace(low=estimate.low - unseen_range, high=estimate.high + unseen_range)
 
 
 def rogan_gladen(sample: LabelledSample) -> Estimate | None:

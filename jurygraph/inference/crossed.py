@@ -20,7 +20,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints, as_finite
 from jurygraph.inference.clusters import Estimate, t_quantile
 
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 
 
 def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | None:
@@ -46,7 +46,7 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     clusters = min(len(row_sums), len(column_sums))
     if clusters < 2:
         return Estimate(mean, None, None, None, clusters)
-    if float(np.abs(residuals).max()) <= _ROUNDING * max(1.0, abs(mean)):
+    if float(np.abs(residuals).max()) <= _ROUNDING_ERROR * max(1.0, abs(mean)):
         return Estimate(mean, None, None, 0.0, clusters)
     squares = (np.bincount(cell, residuals) ** 2).sum()
     has_all_cells = len(sizes) == len(row_sums) * len(column_sums)

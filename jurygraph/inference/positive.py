@@ -18,7 +18,7 @@ from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantil
 Clustered = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
 
-_WIDEST = math.log(30.0)
+_MAX_LOG_DISTANCE = math.log(30.0)
 """The largest distance of an end on the logarithm: an interval to the thirtyfold says nothing, and is not given."""
 
 
@@ -57,7 +57,7 @@ def _log_interval(value: float, without: Floats) -> Estimate:
         return unknown
     error = jackknife_interval(math.log(value), np.log(without)).error
     half_width = t_quantile(len(without) - 1) * (error or 0.0)
-    if not 0.0 < half_width < _WIDEST:
+    if not 0.0 < half_width < _MAX_LOG_DISTANCE:
         return unknown._replace(error=error)
     factor = math.exp(half_width)
     return Estimate(value, value / factor, value * factor, error, len(without))

@@ -20,12 +20,12 @@ MAX_ENUMERATED = 20
 """Most tasks whose signs are enumerated."""
 MAX_CELLS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
-FLIPS = 20_000
+RANDOM_FLIPS = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
 MAX_SAMPLED = 5_000
 """Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
 _CELLS_PER_BATCH = 2_000_000
-ROUNDING = 1e-12
+ROUNDING_ERROR = 1e-12
 """Numbers that differ by less are equal: sums in another order differ in their last bits."""
 
 
@@ -50,15 +50,15 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     is_whole_numbered = (sizes == np.round(sizes)).all()
     if spread * largest * len(sizes) <= MAX_CELLS and is_whole_numbered:
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
-    least = observed - ROUNDING * spread  # equal sums can differ in their last bits
+    least = observed - ROUNDING_ERROR * spread  # equal sums can differ in their last bits
     if least <= 0.0:
         return 1.0
     variance = math.fsum(scaled**2)
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
         return math.erfc(observed / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED:
-        is_as_large = np.abs(_all_sums(scaled)) >= least
-        return float(is_as_large.mean())
+        is_at_least_observed = np.abs(_sums_of_all_flips(scaled)) >= least
+        return float(is_at_least_observed.mean())
     return _sampled_tail(scaled, least, seed)
 
 
@@ -66,7 +66,7 @@ def flippable_sums(sums: ArrayLike) -> Floats:
     """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
     values = as_finite("sums", sums)
     largest = float(np.abs(values).max(initial=0.0))
-    return values[np.abs(values) > ROUNDING * max(1.0, largest)]
+    return values[np.abs(values) > ROUNDING_ERROR * max(1.0, largest)]
 
 
 def _integer_tail(sizes: Ints, observed: int) -> float:
@@ -84,7 +84,7 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
     return min(1.0, 2.0 * math.fsum(chances[: most_flipped + 1]))
 
 
-def _all_sums(values: Floats) -> Floats:
+def _sums_of_all_flips(values: Floats) -> Floats:
     """Return the sums [2^n] of values [n] under all flips."""
     sums = np.zeros(1)
     for value in values:
@@ -95,22 +95,22 @@ def _all_sums(values: Floats) -> Floats:
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
-    eights = np.concatenate([values, padding]).reshape(-1, 8)
+    rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)
     bits = np.unpackbits(all_bytes[:, None], axis=1, bitorder="little")
     signs = 2.0 * bits - 1.0  # [256, 8]
-    sums = eights @ signs.T  # [eights, 256]
+    sums = rows_of_eight @ signs.T  # [rows, 256]
     rng = np.random.default_rng(seed)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
-    for start in range(0, FLIPS, batch):
-        flips = min(batch, FLIPS - start)
+    for start in range(0, RANDOM_FLIPS, batch):
+        flips = min(batch, RANDOM_FLIPS - start)
         drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
-        flipped = np.zeros(flips)
+        flipped_sums = np.zeros(flips)
         for byte_sums, byte in zip(sums, drawn.T, strict=True):
-            flipped += byte_sums.take(byte)
-        hits += int(np.count_nonzero(np.abs(flipped) >= least))
-    return (1 + hits) / (1 + FLIPS)
+            flipped_sums += byte_sums.take(byte)
+        hits += int(np.count_nonzero(np.abs(flipped_sums) >= least))
+    return (1 + hits) / (1 + RANDOM_FLIPS)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -122,9 +122,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     p = np.array([p_values[index] for index in tested], dtype=np.float64)
     order = np.argsort(p, kind="stable")
     # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
-    multiplied = p[order] * np.arange(len(p), 0, -1)
+    multiplied_p = p[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
     result: list[float | None] = [None] * len(p_values)
     for index, adjusted_p in zip(tested, adjusted, strict=True):
         result[index] = float(adjusted_p)

@@ -20,7 +20,7 @@ from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Estimate, jackknife_interval, jackknife_parts
 
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 _LARGEST_EXPONENT = 700.0  # its exponential is finite
 
 
@@ -66,7 +66,7 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     centered = numbers - numbers.mean()
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
-    rounding = _ROUNDING * max(variance, _ROUNDING * float(np.mean(numbers**2)))
+    rounding = _ROUNDING_ERROR * max(variance, _ROUNDING_ERROR * float(np.mean(numbers**2)))
     raw = _components(centered, unit_codes, rounding)
     if np.isnan(raw).any():
         return None
@@ -134,11 +134,11 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved = np.zeros(len(levels))
     for level in reversed(range(1, len(levels))):
-        gained = squares[level] - squares[level - 1]
+        gained_squares = squares[level] - squares[level - 1]
         for inner in range(level + 1, len(levels)):
-            gained -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
+            gained_squares -= (times(level, inner) - times(level - 1, inner)) * solved[inner]
         freedom = times(level, level) - times(level - 1, level)
-        solved[level] = gained / freedom if freedom > _ROUNDING else np.nan
+        solved[level] = gained_squares / freedom if freedom > _ROUNDING_ERROR else np.nan
     return np.where(np.abs(solved[1:]) <= rounding, 0.0, solved[1:])
 
 

@@ -80,7 +80,7 @@ class RewardClient:
             headers["Authorization"] = f"Bearer {self._token}"
         end = monotonic() + self._patience
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
-        async with httpx.AsyncClient(verify=_tls(), timeout=self._patience) as client:
+        async with httpx.AsyncClient(verify=_tls_context(), timeout=self._patience) as client:
             while True:
                 problem, pause = "", _PAUSE_SECONDS
                 try:
@@ -94,8 +94,8 @@ class RewardClient:
                         return _read_reply(self._url, response)
                     problem = _read_error(response)
                     if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
-                        is_refused = response.status_code in (400, 401, 403, 404, 413, 422)
-                        error_type = InputError if is_refused else NoRewardError
+                        is_request_invalid = response.status_code in (400, 401, 403, 404, 413, 422)
+                        error_type = InputError if is_request_invalid else NoRewardError
                         raise error_type(f"{self._url}: {response.status_code}: {problem}")
                     pause = _read_pause(response)
                 if monotonic() + pause >= end:
@@ -106,7 +106,7 @@ class RewardClient:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()  # made once, because it takes as long as many requests
 
 

@@ -105,7 +105,7 @@ class TrainerSetting:
     checked: str = "read"
 
 
-def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
+def _trl_setting(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSetting:
     return TrainerSetting(
         trainer="TRL",
         version="1.16",
@@ -116,10 +116,10 @@ def _trl(setting: str, compute: Callable[[Groups], Advantages]) -> TrainerSettin
     )
 
 
-_PARTLY_RUN = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
+_PARTLY_RUN_TRAINERS = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
 
-def _unmasked(
+def _unmasked_setting(
     trainer: str,
     version: str,
     setting: str,
@@ -134,16 +134,16 @@ def _unmasked(
         automatic="neutral",
         normalize=normalize,
         takes_none=False,
-        checked=_PARTLY_RUN[trainer],
+        checked=_PARTLY_RUN_TRAINERS[trainer],
     )
 
 
 SETTINGS: tuple[TrainerSetting, ...] = (
-    _trl("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
-    _trl("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
-    _trl("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
-    _trl("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
-    _trl("RLOO", trl_rloo),
+    _trl_setting("GRPO, `scale_rewards: group`", lambda groups: trl_grpo(groups, "group")),
+    _trl_setting("GRPO, `scale_rewards: batch`", lambda groups: trl_grpo(groups, "batch")),
+    _trl_setting("GRPO, `scale_rewards: none`", lambda groups: trl_grpo(groups, "none")),
+    _trl_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum),
+    _trl_setting("RLOO", trl_rloo),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
@@ -151,20 +151,20 @@ SETTINGS: tuple[TrainerSetting, ...] = (
         compute=lambda groups: trl_grpo(groups, "group", has_mask=False),
         automatic="neutral",
     ),
-    _unmasked("verl", "0.9.1", "GRPO", "std", 1e-6),
-    _unmasked("verl", "0.9.1", "Dr. GRPO", "none"),
-    _unmasked("verl", "0.9.1", "RLOO", "leave-one-out"),
-    _unmasked("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
-    _unmasked("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
-    _unmasked("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
+    _unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
+    _unmasked_setting("verl", "0.9.1", "Dr. GRPO", "none"),
+    _unmasked_setting("verl", "0.9.1", "RLOO", "leave-one-out"),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`group_norm`", "std", 1e-9),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`dr_grpo`", "none"),
+    _unmasked_setting("OpenRLHF", "0.11.2", "`rloo`", "leave-one-out"),
 )
 
-JUDGED: tuple[tuple[float | None, ...], ...] = (
+JUDGED_REWARDS: tuple[tuple[float | None, ...], ...] = (
     (0.2, 0.9, None, 0.4, None, 1.0, 0.7, None),
     (0.1, 0.5, 0.3, 0.8, 0.6, 0.0, 0.9, 0.2),
 )
 """The judge's rewards in the example of the table: five of eight in one group, all of the other."""
-FORM = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
+FORM_REWARDS = (0.5, 0.0, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0)
 """The rewards of a second function, for each group."""
 
 
@@ -179,34 +179,36 @@ class FailedEffect(NamedTuple):
 
 
 def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: int) -> FailedEffect:
-    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM`.
+    """Return what failed rewards of the example do by a rule; with two functions the second is `FORM_REWARDS`.
 
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.
     """
     before: list[Floats] = []
     after: list[Floats] = []
-    for rewards in JUDGED:
+    for rewards in JUDGED_REWARDS:
         is_judged = np.array([reward is not None for reward in rewards])
         filled = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
-        form = np.where(is_judged, FORM, np.nan) if rule == "mask" else np.array(FORM)
+        form = (
+            np.where(is_judged, FORM_REWARDS, np.nan) if rule == "mask" else np.array(FORM_REWARDS)
+        )
         batch = np.stack([filled, form][:functions], axis=1)
         before.append(batch[is_judged])
         after.append(batch)
     with np.errstate(invalid="ignore"):
         wanted = np.concatenate(setting.compute(before))
-        got = np.concatenate(setting.compute(after))
-    judged = np.array([reward is not None for rewards in JUDGED for reward in rewards])
-    return FailedEffect(_find_factor(wanted, got[judged]), got[~judged])
+        given_rewards = np.concatenate(setting.compute(after))
+    judged = np.array([reward is not None for rewards in JUDGED_REWARDS for reward in rewards])
+    return FailedEffect(_find_factor(wanted, given_rewards[judged]), given_rewards[~judged])
 
 
-def _find_factor(wanted: Floats, got: Floats) -> float | None:
+def _find_factor(wanted: Floats, given_rewards: Floats) -> float | None:
     """Return the factor of the advantages in the group with failed rewards, the first."""
-    size = sum(reward is not None for reward in JUDGED[0])
+    size = sum(reward is not None for reward in JUDGED_REWARDS[0])
     first, others = slice(0, size), slice(size, None)
-    factor = float(got[first] @ wanted[first] / (wanted[first] @ wanted[first]))
-    is_one = np.allclose(got[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
-    if not is_one or not np.allclose(got[others], wanted[others], rtol=0, atol=TOLERANCE):
+    factor = float(given_rewards[first] @ wanted[first] / (wanted[first] @ wanted[first]))
+    is_one = np.allclose(given_rewards[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
+    if not is_one or not np.allclose(given_rewards[others], wanted[others], rtol=0, atol=TOLERANCE):
         return None
     return factor
 
@@ -215,8 +217,8 @@ def stated_factor(setting: TrainerSetting) -> float:
     """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
     if setting.automatic == "mask":
         return 1.0
-    judged = sum(reward is not None for reward in JUDGED[0])
-    return filling_factor(judged, len(JUDGED[0]), normalize=setting.normalize)
+    judged = sum(reward is not None for reward in JUDGED_REWARDS[0])
+    return filling_factor(judged, len(JUDGED_REWARDS[0]), normalize=setting.normalize)
 
 
 def _describe(effect: FailedEffect) -> str:
@@ -229,7 +231,7 @@ def _describe(effect: FailedEffect) -> str:
 
 
 _SERVER = "raise, or `neutral` by the server | read"
-_OTHERS = (
+_OTHER_TRAINERS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
     f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER} |",
@@ -250,10 +252,10 @@ def table_lines() -> Iterator[str]:
             if setting.takes_none:
                 as_it_is = _describe(measure_effect(setting, "none", functions))
             automatic = _describe(measure_effect(setting, setting.automatic, functions))
-            how = setting.automatic if setting.takes_none else "error; server: neutral"
+            treatment = setting.automatic if setting.takes_none else "error; server: neutral"
             cells = (setting.trainer, setting.version, setting.setting, str(functions), as_it_is)
-            yield f"| {' | '.join(cells)} | {how}: {automatic} | {setting.checked} |"
-    yield from _OTHERS
+            yield f"| {' | '.join(cells)} | {treatment}: {automatic} | {setting.checked} |"
+    yield from _OTHER_TRAINERS
 
 
 if __name__ == "__main__":

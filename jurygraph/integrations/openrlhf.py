@@ -15,7 +15,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError
 from jurygraph.integrations.lazy_jury import shared_jury
 from jurygraph.integrations.samples import read_label, read_response, read_task
@@ -44,7 +44,7 @@ def reward_func(
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
     opened = jury.open()
-    judged = opened.run(each_answered(judge_sample(jury, *sample, failed) for sample in samples))
+    judged = opened.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
     logs: dict[str, list[float]] = {}

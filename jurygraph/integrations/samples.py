@@ -105,8 +105,10 @@ def read_tasks(
     """
     for part, column in columns.items():
         if rows and column not in (None, *rows[0]) and part != "id":
-            there = ", ".join(sorted(rows[0])) or "none"
-            raise InputError(f"{part}: the data set has no column {column!r}; it has {there}")
+            column_names = ", ".join(sorted(rows[0])) or "none"
+            raise InputError(
+                f"{part}: the data set has no column {column!r}; it has {column_names}"
+            )
     tasks: list[Task] = []
     last_content: tuple[Any, dict[str, Any]] | None = None
     for prompt, row in zip(prompts, rows, strict=True):

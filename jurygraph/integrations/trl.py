@@ -46,7 +46,7 @@ _WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
 _MOST_CALLS = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
-COHORTS = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
+COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
 
 class TrainerSettings(NamedTuple):
@@ -179,7 +179,7 @@ class JuryScorer:
         call, is_first = self._join(0, prompts, completions)
         if not is_first:
             return await asyncio.wrap_future(call.result)
-        with self._answering(call):
+        with self._pass_errors_on(call):
             batch = self._read_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
             call.result.set_result(self._finish(batch, traces, columns))
@@ -195,7 +195,7 @@ class JuryScorer:
         """Return the rewards of a call for the function of this number, and wait for them."""
         call, is_first = self._join(function, prompts, completions)
         if is_first:
-            with self._answering(call):
+            with self._pass_errors_on(call):
                 batch = self._read_batch(prompts, completions, columns)
                 traces = self.jury.score_blocking(batch.groups)
                 call.result.set_result(self._finish(batch, traces, columns))
@@ -219,7 +219,7 @@ class JuryScorer:
             return call, is_first
 
     @contextmanager
-    def _answering(self, call: _SharedCall) -> Iterator[None]:
+    def _pass_errors_on(self, call: _SharedCall) -> Iterator[None]:
         """Give an error of the block to those who wait for its result, too; the same call made again is a new one."""
         try:
             yield
@@ -284,10 +284,10 @@ class JuryScorer:
     ) -> list[list[int]]:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
-        fitting = [size for size in sizes if len(members) % size == 0]
+        fitting_sizes = [size for size in sizes if len(members) % size == 0]
         compares = self._compares_responses
-        if fitting:
-            size = fitting[-1]
+        if fitting_sizes:
+            size = fitting_sizes[-1]
             return [members[start : start + size] for start in range(0, len(members), size)]
         if sizes and (compares or rule == "neutral"):
             need = (
@@ -299,7 +299,7 @@ class JuryScorer:
                 f"a call has {len(members)} of the {sizes[-1]} samples of a prompt, and {need}"
             )
             raise InputError(
-                f"{problem}: let one process have whole groups, or use the server: {COHORTS}"
+                f"{problem}: let one process have whole groups, or use the server: {COHORTS_HINT}"
             )
         if self._group_size is not None:
             problem = f"a call has {len(members)} samples of a prompt, which is no multiple of it"

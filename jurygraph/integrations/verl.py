@@ -131,8 +131,10 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
 
 
 def _missing_task(extra: Mapping[str, Any]) -> InputError:
-    there = ", ".join(sorted(extra)) or "nothing"
-    return InputError(f"extra_info: has no `task` and no `query` of the sample; it has {there}")
+    field_names = ", ".join(sorted(extra)) or "nothing"
+    return InputError(
+        f"extra_info: has no `task` and no `query` of the sample; it has {field_names}"
+    )
 
 
 class JuryRewardManager:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from jurygraph.interchange.rows import ImportedContent, Note, RowKey, TaskRow
+from jurygraph.interchange.rows import ImportedContent, ImportNote, RowKey, TaskRow
 from jurygraph.schema.conversation import (
     UNJUDGED,
     ChatMessage,
@@ -55,9 +55,9 @@ class Chat(TaskRow):
             try:
                 query, answer = split_conversation(messages)
             except ValueError:
-                return None, [Note(NO_QUERY, name)]
+                return None, [ImportNote(NO_QUERY, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
             if has_replies(query):
-                notes.append(Note(REPLIES_BEFORE, name))
+                notes.append(ImportNote(REPLIES_BEFORE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {**task, "tools": self.tools}, notes

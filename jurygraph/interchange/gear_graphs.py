@@ -15,10 +15,10 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import (
-    Imported,
     ImportedRow,
     ImportedTurn,
-    Note,
+    ImportNote,
+    ImportResult,
     ScoredItem,
     nonempty_fields,
     with_rubric,
@@ -36,11 +36,11 @@ ROLES = {
     "trigger": "applicability",
 }
 """Roles by the authors' types of nodes."""
-KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
+EDGE_KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
 """Kinds of edges by the authors' types."""
 NO_EDGES = "edges are left out that join no two criteria, are of an unknown type, join a pair again, or close a cycle"
 NO_GRAPH = "rubrics have no graph in `reward_model.graph`"
-TEXTLESS = "responses without text are left out"
+NO_TEXT_NOTE = "responses without text are left out"
 
 M = TypeVar("M", bound=FrozenModel)
 
@@ -103,7 +103,7 @@ class DumpRow(ImportedRow):
     dag_reward: Number | None = None
 
 
-def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Imported]:
+def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[ImportResult]:
     """Yield each row as a task, with its responses and their scores from the dump, if there is one.
 
     Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
@@ -124,7 +124,7 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
         name = f"{row.data_source}-{number}"
         fields, notes = _to_content(name, row, group, str(scores))
         task = None if fields is None else validate_at(f"{path}, {place}", TaskLine, fields)
-        yield Imported(task, tuple(notes))
+        yield ImportResult(task, tuple(notes))
 
 
 def _read_row(file: str, model: type[M], row: tuple[str, Mapping[str, Any]]) -> tuple[str, M]:
@@ -134,7 +134,7 @@ def _read_row(file: str, model: type[M], row: tuple[str, Mapping[str, Any]]) -> 
 
 def _to_content(
     name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]], scores: str
-) -> tuple[Mapping[str, Any] | None, Sequence[Note]]:
+) -> tuple[Mapping[str, Any] | None, Sequence[ImportNote]]:
     """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
     model = row.reward_model
     graph = model.graph or AuthorsGraph()
@@ -143,7 +143,7 @@ def _to_content(
     for criterion, item in zip(model.ids, model.rubrics, strict=True):
         role = ROLES.get(node_types.get(criterion) or "")
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
-    notes = [Note(NO_GRAPH, name)] if model.graph is None else []
+    notes = [ImportNote(NO_GRAPH, name)] if model.graph is None else []
     responses = []
     for number, (place, line) in enumerate(lines, 1):
         where = f"{scores}, {place}"
@@ -154,7 +154,7 @@ def _to_content(
             )
             raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
-            notes.append(Note(TEXTLESS, f"{scores}, {place}"))
+            notes.append(ImportNote(NO_TEXT_NOTE, f"{scores}, {place}"))
             continue
         responses.append(_to_response(f"{name}/{number}", line, line.rubric_ids or model.ids))
     task = {
@@ -170,7 +170,7 @@ def _to_content(
     edges = _acyclic_edges(graph.edges, criteria)
     left_out = len(graph.edges) - len(edges)
     if left_out:
-        rubric_notes = [*rubric_notes, Note(NO_EDGES, f"{name}: {left_out}")]
+        rubric_notes = [*rubric_notes, ImportNote(NO_EDGES, f"{name}: {left_out}")]
     return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
 
 
@@ -218,7 +218,7 @@ def _acyclic_edges(edges: Sequence[TypedEdge], criteria: set[str]) -> list[dict[
     parents: dict[str, set[str]] = {}
     kept = []
     for edge in edges:
-        kind = KINDS.get(edge.type or "")
+        kind = EDGE_KINDS.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
         above = parents.setdefault(edge.child, set())

@@ -12,14 +12,14 @@ from pydantic import Field, JsonValue
 from jurygraph.interchange.rows import (
     ImportedContent,
     ImportedRow,
-    Note,
+    ImportNote,
     RowKey,
     ShortName,
     TaskRow,
 )
 
-UNREAD = "preferences in fields that are not read are left out"
-NOBODY = "tasks in which nobody states a preference are left out"
+UNREAD_FIELDS_NOTE = "preferences in fields that are not read are left out"
+NO_PREFERENCE_NOTE = "tasks in which nobody states a preference are left out"
 
 _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
@@ -85,13 +85,16 @@ class GroupTrip(TaskRow):
         notes = []
         for name, user in self.user_preferences.items():
             constraints, unread = _read_constraints(user.preference)
-            notes += [Note(UNREAD, f"{self.task_id}: {name} {field}") for field in unread]
+            notes += [
+                ImportNote(UNREAD_FIELDS_NOTE, f"{self.task_id}: {name} {field}")
+                for field in unread
+            ]
             if constraints:
                 statements = (item.content for item in self.initial_messages if item.role == name)
                 profile = "\n".join(filter(None, (user.role, *statements)))
                 stakeholders.append({"id": name, "profile": profile, "constraints": constraints})
         if not stakeholders:
-            return None, [*notes, Note(NOBODY, self.task_id)]
+            return None, [*notes, ImportNote(NO_PREFERENCE_NOTE, self.task_id)]
         date = None if self.time and self.time in (self.context or "") else self.time
         query = "\n".join(filter(None, (self.query, self.context, date)))
         task = {"id": self.task_id, "query": query, "metadata": self.other}

@@ -6,14 +6,14 @@ from jurygraph.interchange.rows import (
     ImportedContent,
     ImportedRow,
     ImportedTurn,
-    Note,
+    ImportNote,
     RowKey,
     ScoredItem,
     TaskRow,
     with_rubric,
 )
 
-TEXTLESS = "completions without text are left out"
+NO_TEXT_NOTE = "completions without text are left out"
 
 
 class IdealCompletions(ImportedRow):
@@ -23,7 +23,7 @@ class IdealCompletions(ImportedRow):
     ideal_completions_ref_completions: tuple[str | None, ...] | None = None
 
 
-class ImportedExample(TaskRow):
+class HealthBenchRow(TaskRow):
     """HealthBench (openai/simple-evals): a conversation that ends with the user, with a physician's rubric."""
 
     KEY = "prompt_id"
@@ -47,7 +47,7 @@ class ImportedExample(TaskRow):
                 identity = {"id": f"{self.prompt_id}/{name}", "agent": name.partition("-")[0]}
                 responses.append({**identity, "text": text, "metadata": data.other})
             else:
-                notes.append(Note(TEXTLESS, f"{self.prompt_id}: {name}"))
+                notes.append(ImportNote(NO_TEXT_NOTE, f"{self.prompt_id}: {name}"))
         query = [turn.message() for turn in self.prompt]
         task = {
             "id": self.prompt_id,

@@ -10,17 +10,23 @@ from typing import Any
 from pydantic import JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
-from jurygraph.interchange.trials import Conversation, Location, Trial, read_document, read_trials
+from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
+from jurygraph.interchange.trials import (
+    Conversation,
+    Location,
+    Trial,
+    read_json_document,
+    read_trials,
+)
 
 EVENTS = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES = "samples without messages are left out"
-UNSCORED = "scores without a value are left out"
+NO_SCORE_NOTE = "scores without a value are left out"
 
-_LEFT_OUT = ("events", "events_data", "timelines", "store", "output")
+_OMITTED_FIELDS = ("events", "events_data", "timelines", "store", "output")
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
-_CONVERT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
+_CONVERSION_HINT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
 
 
 class Score(ImportedRow):
@@ -42,32 +48,36 @@ class Log(ImportedRow):
     samples: tuple[Any, ...] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | Note]:
+def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     if str(path).endswith(".eval"):
-        raise InputError(f"{path}: is packed; {_CONVERT}")
-    document, value = read_document(path)
+        raise InputError(f"{path}: is packed; {_CONVERSION_HINT}")
+    document, value = read_json_document(path)
     log = document.validate(Log, value)
     for index, sample in enumerate(log.samples or ()):
         location = Location(file=document.file, path=("samples", index))
         yield _to_trial(location, location.validate(Sample, sample))
 
 
-def _to_trial(location: Location, sample: Sample) -> Trial | Note:
+def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
-        return Note(NO_MESSAGES, name)
+        return ImportNote(NO_MESSAGES, name)
     attachments = sample.attachments or {}
-    plain = [_plain(message, attachments) for message in sample.messages]
+    plain = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(plain, "messages")
     start = _start_of_answer(sample, messages)
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
     published_scores = sample.scores or {}
     labels = {key: score.value for key, score in published_scores.items()}
-    notes = [Note(UNSCORED, f"{name}: {key}") for key, value in labels.items() if value is None]
-    parts = [field for field in _LEFT_OUT if sample.other.get(field)]
+    notes = [
+        ImportNote(NO_SCORE_NOTE, f"{name}: {key}")
+        for key, value in labels.items()
+        if value is None
+    ]
+    parts = [field for field in _OMITTED_FIELDS if sample.other.get(field)]
     if parts:
-        notes.append(Note(EVENTS, f"{name}: {', '.join(parts)}"))
-    metadata = {key: value for key, value in sample.other.items() if key not in _LEFT_OUT}
+        notes.append(ImportNote(EVENTS, f"{name}: {', '.join(parts)}"))
+    metadata = {key: value for key, value in sample.other.items() if key not in _OMITTED_FIELDS}
     scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))
     return Trial(
@@ -110,7 +120,7 @@ def _start_of_answer(sample: Sample, messages: Conversation) -> int:
     return len(messages)
 
 
-def _plain(item: Any, attachments: Mapping[str, str]) -> Any:
+def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     """Return a message in OpenAI's form. Long texts are stored apart from the messages, and results may be errors."""
     if not isinstance(item, Mapping):
         return item

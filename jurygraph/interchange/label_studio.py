@@ -56,13 +56,13 @@ def _annotation_answers(
             field_path = f"annotations[{number}]"
             name = result.from_name
             if name is not None:
-                answer = _unwrap(result.value)
+                answer = _unwrap_values(result.value)
                 yield ExportedAnswer(
                     location, field_path, fields, "id", annotation.annotator, answer, name
                 )
 
 
-def _unwrap(value: Any) -> Any:
+def _unwrap_values(value: Any) -> Any:
     """Return the values in a result, out of lists and objects, as a list if there are none or several."""
     while isinstance(value, list | Mapping):
         parts = (

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from jurygraph.interchange.rows import ImportedRow, Note, RowKey, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
 from jurygraph.interchange.trials import Conversation, Location, Trial, read_located, read_trials
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
 NESTED_RUNS = "runs inside another run are left out, since it has their messages"
-UNREAD_INPUTS = "rows whose inputs are neither messages nor one text are left out"
-UNREAD_OUTPUTS = "outputs that are neither messages nor one text are in the metadata alone"
+UNREAD_INPUTS_NOTE = "rows whose inputs are neither messages nor one text are left out"
+UNREAD_OUTPUTS_NOTE = "outputs that are neither messages nor one text are in the metadata alone"
 
 
 class ExportedRow(ImportedRow):
@@ -34,17 +34,17 @@ class ExportedRow(ImportedRow):
     metadata: dict[str, JsonValue] | None = None
 
 
-def _read(path: str | Path) -> Iterator[Trial | Note]:
+def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     for location, row in read_located(path, ExportedRow):
         name = row.id
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
-            yield Note(NESTED_RUNS, name)
+            yield ImportNote(NESTED_RUNS, name)
             continue
-        query = _read_side(location, "inputs", row.inputs)
+        query = _read_side_messages(location, "inputs", row.inputs)
         if not query:
-            yield Note(UNREAD_INPUTS, name)
+            yield ImportNote(UNREAD_INPUTS_NOTE, name)
             continue
         is_run = row.run_type is not None
         convert = _to_trial if is_run else _to_task
@@ -52,10 +52,12 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
 
 
 def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversation) -> Trial:
-    outputs = _read_side(location, "outputs", row.outputs)
+    outputs = _read_side_messages(location, "outputs", row.outputs)
     answer = _answer(query, outputs)
-    notes = [Note(UNREAD_OUTPUTS, name)] if row.outputs and not answer else []
-    unread = nonempty_fields(inputs=_unread(row.inputs), outputs=_unread(row.outputs, answer))
+    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
+    unread = nonempty_fields(
+        inputs=_unread_fields(row.inputs), outputs=_unread_fields(row.outputs, answer)
+    )
     about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
     return Trial(
         location=location,
@@ -76,9 +78,9 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
         field = "outputs"
         outputs = row.outputs
     reference = _reference(location, query, field, outputs)
-    unread_outputs = _unread(outputs, bool(reference))
-    unread = nonempty_fields(inputs=_unread(row.inputs), outputs=unread_outputs, **row.other)
-    notes = [Note(UNREAD_OUTPUTS, name)] if outputs and not reference else []
+    unread_outputs = _unread_fields(outputs, bool(reference))
+    unread = nonempty_fields(inputs=_unread_fields(row.inputs), outputs=unread_outputs, **row.other)
+    notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,
@@ -93,7 +95,7 @@ def _reference(
     location: Location, query: Conversation, field: str, outputs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the reference of a task: one text, or messages."""
-    answer = _answer(query, _read_side(location, field, outputs))
+    answer = _answer(query, _read_side_messages(location, field, outputs))
     if len(answer) == 1 and not answer[0].tool_calls:
         return {"reference": answer[0].text}
     return nonempty_fields(reference_messages=answer)
@@ -105,7 +107,9 @@ def _answer(query: Conversation, outputs: Conversation) -> Conversation:
     return outputs[len(query) :] if repeats else outputs
 
 
-def _read_side(location: Location, field: str, side: Mapping[str, Any] | None) -> Conversation:
+def _read_side_messages(
+    location: Location, field: str, side: Mapping[str, Any] | None
+) -> Conversation:
     """Return the messages of inputs or outputs; none where there are none, and no single text."""
     role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
@@ -148,7 +152,7 @@ def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
     return value
 
 
-def _unread(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
+def _unread_fields(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
     steps = _steps_to_messages(side or {}) if is_read else ()
     return {name: value for name, value in (side or {}).items() if name not in steps[:1]}

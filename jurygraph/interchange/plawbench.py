@@ -6,10 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.interchange.rows import ImportedContent, Note, ScoredItem, TaskRow, with_rubric
+from jurygraph.interchange.rows import ImportedContent, ImportNote, ScoredItem, TaskRow, with_rubric
 from jurygraph.schema.frozen_model import digest_of
 
-WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
+NO_SUB_ITEMS_NOTE = (
+    "criteria are judged as one, since they mark no sub-items whose points add up to their own"
+)
 
 
 class Case(TaskRow):
@@ -42,7 +44,7 @@ class Case(TaskRow):
         for number, item in enumerate(self.rubrics, 1):
             parts = _weighted_parts(item)
             if parts is None:
-                notes.append(Note(WHOLE, f"{name}: criterion-{number}"))
+                notes.append(ImportNote(NO_SUB_ITEMS_NOTE, f"{name}: criterion-{number}"))
             fields = item.criterion_fields()
             if parts and len(parts) > 1:
                 fields["parts"] = parts

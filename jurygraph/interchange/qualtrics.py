@@ -8,7 +8,7 @@ from pathlib import Path
 from jurygraph.errors import InputError
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_placed
 
-_QUESTION = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
+_QUESTION_HEADER = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
 """The third header of a question with an answer to choose; those of texts, times and orders end with a word."""
 _PREVIEWS = ("Survey Preview", "1")
 
@@ -22,7 +22,7 @@ def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAn
     rows = read_placed(path)
     headers = dict(islice(rows, 2)).values()
     import_ids = list(headers)[-1] if headers else {}
-    questions = [name for name, cell in import_ids.items() if _QUESTION.fullmatch(str(cell))]
+    questions = [name for name, cell in import_ids.items() if _QUESTION_HEADER.fullmatch(str(cell))]
     if not questions:
         hint = "export as CSV, and leave the three rows of the header as they are"
         raise InputError(f"{path}, line 3: has no ImportId of a question (QID1); {hint}")

@@ -11,7 +11,7 @@ from jurygraph.interchange.chats import Chat
 from jurygraph.interchange.exports import AnswerReader, wide_answers
 from jurygraph.interchange.gear_graphs import read_gear
 from jurygraph.interchange.grouptravelbench import GroupTrip
-from jurygraph.interchange.healthbench import ImportedExample
+from jurygraph.interchange.healthbench import HealthBenchRow
 from jurygraph.interchange.inspect_logs import read_inspect
 from jurygraph.interchange.judgebench import ImportedPair
 from jurygraph.interchange.label_studio import label_studio_answers
@@ -20,18 +20,18 @@ from jurygraph.interchange.plawbench import Case
 from jurygraph.interchange.qags import read_qags
 from jurygraph.interchange.qualtrics import qualtrics_answers
 from jurygraph.interchange.rewardbench import ImportedComparison
-from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.rows import ImportResult
 from jurygraph.interchange.taubench import read_taubench
 from jurygraph.interchange.verifiers import read_verifiers
 from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheets
 
-TaskReader = Callable[..., Iterator[Imported]]
+TaskReader = Callable[..., Iterator[ImportResult]]
 """Reads the rows of a file; those of `gear` may come with a second one, of scores."""
 
 READERS: Mapping[str, TaskReader] = {
-    "healthbench": ImportedExample.read,
+    "healthbench": HealthBenchRow.read,
     "plawbench": Case.read,
     "writingbench": ImportedQuery.read,
     "rewardbench": ImportedComparison.read,

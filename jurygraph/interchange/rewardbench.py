@@ -2,7 +2,7 @@
 
 from jurygraph.interchange.rows import (
     ImportedContent,
-    Note,
+    ImportNote,
     RowKey,
     ShortName,
     TaskRow,
@@ -11,7 +11,9 @@ from jurygraph.interchange.rows import (
 from jurygraph.schema.frozen_model import digest_of
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
-UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
+NO_MODEL_NOTE = (
+    "rows do not name one model for each response, so that their responses have no agent"
+)
 
 
 class ImportedComparison(TaskRow):
@@ -43,7 +45,7 @@ class ImportedComparison(TaskRow):
         chosen = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
         rejected = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
         if not chosen or not rejected:
-            return None, [Note(ONE_SIDED, name)]
+            return None, [ImportNote(ONE_SIDED, name)]
         agents: list[str | None] = list(self.models or ())
         if len(agents) != len(chosen) + len(rejected):
             agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
@@ -58,7 +60,7 @@ class ImportedComparison(TaskRow):
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
         task = {"id": name, "query": self.prompt, "responses": responses, "metadata": about}
         is_unnamed = self.models is not None and None in agents
-        return task, [Note(UNNAMED, name)] if is_unnamed else []
+        return task, [ImportNote(NO_MODEL_NOTE, name)] if is_unnamed else []
 
 
 def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:

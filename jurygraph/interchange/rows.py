@@ -58,21 +58,21 @@ class ImportedTurn(ImportedRow):
         return {"role": self.role, "content": self.content}
 
 
-class Note(NamedTuple):
+class ImportNote(NamedTuple):
     """A row or part that was left out or is odd: what it is, in the plural, and its location."""
 
     what: str
     where: str
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """A row as a task, or None if it is left out, and notes about it."""
 
     task: TaskLine | None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ImportNote, ...] = ()
 
 
-ImportedContent = tuple[Mapping[str, Any] | None, Sequence[Note]]
+ImportedContent = tuple[Mapping[str, Any] | None, Sequence[ImportNote]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 
 
@@ -87,7 +87,7 @@ class TaskRow(ImportedRow):
         """Convert the row to the content of a task."""
 
     @classmethod
-    def read(cls, path: str | Path) -> Iterator[Imported]:
+    def read(cls, path: str | Path) -> Iterator[ImportResult]:
         """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
         Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
@@ -99,7 +99,7 @@ class TaskRow(ImportedRow):
                 fields, notes = row.to_content()
                 if fields is None:
                     reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
-                    yield Imported(None, tuple(notes))
+                    yield ImportResult(None, tuple(notes))
                     continue
                 task = validate_line(file.name, line.number, TaskLine, fields)
                 first = lines_by_task.setdefault(task.id, line.number)
@@ -108,7 +108,7 @@ class TaskRow(ImportedRow):
                     key_path = () if cls.KEY is None else (cls.KEY,)
                     repetition = Problem(key_path, problem, "keep one of them")
                     raise_line_error(file.name, line.number, repetition)
-                yield Imported(task, tuple(notes))
+                yield ImportResult(task, tuple(notes))
         if not lines_by_task:
             raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED}")
 
@@ -122,12 +122,12 @@ def nonempty_fields(**fields: Any) -> dict[str, Any]:
     return nonempty
 
 
-WORTHLESS = "criteria without words, or of 0 points, are left out"
+EMPTY_CRITERIA_NOTE = "criteria without words, or of 0 points, are left out"
 NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
 
 
 def with_rubric(
-    task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()
+    task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[ImportNote] = ()
 ) -> ImportedContent:
     """Return the task with a rubric of these items, each the fields of a criterion.
 
@@ -140,13 +140,13 @@ def with_rubric(
     for number, item in enumerate(items, 1):
         name = item.get("id", f"criterion-{number}")
         if not item["text"].strip() or item["weight"] == 0:
-            all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
+            all_notes.append(ImportNote(EMPTY_CRITERIA_NOTE, f"{task['id']}: {name}"))
             continue
         fields = {field: value for field, value in item.items() if field != "about"}
         criteria.append({**fields, "id": name})
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
-        return None, [*all_notes, Note(NO_GAIN, task["id"])]
+        return None, [*all_notes, ImportNote(NO_GAIN, task["id"])]
     metadata = {**task["metadata"], **nonempty_fields(criteria=about)}
     return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
 

@@ -11,7 +11,13 @@ from typing import Any
 from pydantic import JsonValue
 
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.interchange.trials import Location, Trial, first_answer, read_document, read_trials
+from jurygraph.interchange.trials import (
+    Location,
+    Trial,
+    first_answer,
+    read_json_document,
+    read_trials,
+)
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Number
 
@@ -43,7 +49,7 @@ class RunResult(ImportedRow):
 
 
 def _read(path: str | Path) -> Iterator[Trial]:
-    document, results = read_document(path)
+    document, results = read_json_document(path)
     if not isinstance(results, list):
         document.refuse((), f"is {describe_value(results)}", "write a list of results")
     for index, result in enumerate(results):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import Imported, Note
+from jurygraph.interchange.rows import ImportNote, ImportResult
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
@@ -27,7 +27,7 @@ M = TypeVar("M", bound=FrozenModel)
 OTHER_BEGINNINGS = (
     "tasks whose trials begin with different messages, which stand in their responses"
 )
-UNANSWERED = "conversations without an answer of the assistant make no response"
+NO_ANSWER_NOTE = "conversations without an answer of the assistant make no response"
 
 _MAX_JSON = 1 << 30
 
@@ -81,20 +81,20 @@ class Trial:
     name: str | None
     about: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[Note] = ()
+    notes: Sequence[ImportNote] = ()
 
 
-TrialReader = Callable[[str | Path], Iterator[Trial | Note]]
+TrialReader = Callable[[str | Path], Iterator[Trial | ImportNote]]
 
 
-def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iterator[Imported]]:
+def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iterator[ImportResult]]:
     """Return a reader of tasks, in the order of their first trials, which reads the whole file first."""
 
-    def read_tasks(path: str | Path) -> Iterator[Imported]:
+    def read_tasks(path: str | Path) -> Iterator[ImportResult]:
         trials: dict[str, list[Trial]] = {}
-        left_out: list[Note] = []
+        left_out: list[ImportNote] = []
         for item in read(path):
-            if isinstance(item, Note):
+            if isinstance(item, ImportNote):
                 left_out.append(item)
             else:
                 trials.setdefault(item.task, []).append(item)
@@ -102,19 +102,19 @@ def read_trials(read: TrialReader, expected: str) -> Callable[[str | Path], Iter
             reason = f" ({left_out[-1].what}: {left_out[-1].where})" if left_out else ""
             raise InputError(f"{path}: has nothing that makes a task{reason}; name {expected}")
         if left_out:
-            yield Imported(None, tuple(left_out))
+            yield ImportResult(None, tuple(left_out))
         for group in trials.values():
             yield _to_task(group)
 
     return read_tasks
 
 
-def _to_task(trials: Sequence[Trial]) -> Imported:
+def _to_task(trials: Sequence[Trial]) -> ImportResult:
     first = trials[0]
     query = _shared_beginning([trial.query for trial in trials])
     notes = list(chain.from_iterable(trial.notes for trial in trials))
     if any(len(trial.query) > len(query) for trial in trials):
-        notes.append(Note(OTHER_BEGINNINGS, first.task))
+        notes.append(ImportNote(OTHER_BEGINNINGS, first.task))
     responses = []
     names: dict[str, Location] = {}
     for trial in trials:
@@ -124,7 +124,7 @@ def _to_task(trials: Sequence[Trial]) -> Imported:
             problem = f"is the trial {quote(trial.name)} of the task {quote(first.task)} again"
             trial.location.refuse((), problem, "keep one of them")
         if not trial.answer:
-            notes.append(Note(UNANSWERED, f"{trial.task}/{trial.name}"))
+            notes.append(ImportNote(NO_ANSWER_NOTE, f"{trial.task}/{trial.name}"))
             continue
         messages = (*trial.query[len(query) :], *trial.answer)
         identity = {"id": f"{trial.task}/{trial.name}", "messages": messages}
@@ -132,7 +132,7 @@ def _to_task(trials: Sequence[Trial]) -> Imported:
     fields = {**_shared_fields(trials), "responses": responses}
     text = query[0].content if len(query) == 1 and query[0].role == "user" else None
     fields["query"] = text if isinstance(text, str) else (query or "")
-    return Imported(first.location.validate(TaskLine, fields), tuple(notes))
+    return ImportResult(first.location.validate(TaskLine, fields), tuple(notes))
 
 
 def _shared_beginning(queries: Sequence[Conversation]) -> Conversation:
@@ -161,7 +161,7 @@ def read_located(path: str | Path, model: type[M]) -> Iterator[tuple[Location, M
             yield Location(file=file.name, line=line.number), row
 
 
-def read_document(path: str | Path) -> tuple[Location, Any]:
+def read_json_document(path: str | Path) -> tuple[Location, Any]:
     """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
     with closing(TextFile(path)) as file:
         location = Location(file=file.name)

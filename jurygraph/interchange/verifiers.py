@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.interchange.rows import ImportedRow, Note, nonempty_fields
+from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
 from jurygraph.interchange.trials import Location, Trial, read_located, read_trials
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
 BRANCHES = "messages off the path to the last one are left out"
 NO_MESSAGES = "traces without messages are left out"
-NOT_OK = "traces that failed, or have no complete reward, have no label `reward`"
+NO_REWARD_NOTE = "traces that failed, or have no complete reward, have no label `reward`"
 
 
 class Node(ImportedRow):
@@ -59,7 +59,7 @@ class Episode(ImportedRow):
     traces: tuple[AgentTrace, ...]
 
 
-def _read(path: str | Path) -> Iterator[Trial | Note]:
+def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
     for location, episode in read_located(path, Episode):
         for index, trace in enumerate(episode.traces):
             yield _to_trial(location, index, trace, episode.other)
@@ -67,21 +67,21 @@ def _read(path: str | Path) -> Iterator[Trial | Note]:
 
 def _to_trial(
     location: Location, index: int, trace: AgentTrace, about_episode: dict[str, Any]
-) -> Trial | Note:
+) -> Trial | ImportNote:
     path = _path_to_last(location, index, trace.nodes)
     if not path:
-        return Note(NO_MESSAGES, trace.id)
+        return ImportNote(NO_MESSAGES, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
     sampled = [number for number, node in enumerate(nodes) if node.sampled]
     start = sampled[0] if sampled else len(nodes)
-    notes = [Note(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []
+    notes = [ImportNote(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []
     labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
     rewards = list(trace.rewards.values())
     if trace.ok and rewards and None not in rewards:
         labels["reward"] = sum(reward.score * reward.weight for reward in rewards if reward)
     else:
-        notes.append(Note(NOT_OK, trace.id))
+        notes.append(ImportNote(NO_REWARD_NOTE, trace.id))
     data = trace.task.data
     position = None if data.idx is None else str(data.idx)
     task = trace.task.key or data.id or position or f"task-{digest_of(data.other)[:12]}"

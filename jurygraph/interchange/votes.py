@@ -42,10 +42,10 @@ def export_votes(run: Run) -> Iterator[bytes]:
             yield line.encode() + b"\n"
             has_votes = True
     if not has_votes:
-        raise InputError(f"{run.folder}: has no votes, since {_describe_lack(unnamed)}")
+        raise InputError(f"{run.folder}: has no votes, since {_describe_missing_votes(unnamed)}")
 
 
-def _describe_lack(unnamed: Sequence[RecordedVerdict]) -> str:
+def _describe_missing_votes(unnamed: Sequence[RecordedVerdict]) -> str:
     """Return why a run has no votes, and the remedy; `unnamed` answers are of a model, without the name of a judge."""
     if not unnamed:
         return "no judge answered a question about one response"

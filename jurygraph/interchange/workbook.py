@@ -21,7 +21,7 @@ from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.task import chat_text
 from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
@@ -32,7 +32,7 @@ _MAX_COLUMNS = 16_384
 _MAX_TEXT = 32_767  # UTF-16 units in a cell
 _MAX_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
 _NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
-_ESCAPE_LIKE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+_LITERAL_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """What Excel would read as a character that cannot be written, such as `_x003D_`."""
 
 
@@ -45,14 +45,14 @@ class SheetColumn(NamedTuple):
     is_wrapped: bool = False
 
 
-_MOST_QUESTION = 300
-_MOST_ANSWER = 1000
+_MAX_QUESTION_LENGTH = 300
+_MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS = "0.0000"
 """As on pages and in the terminal."""
 _READABLE = (
     SheetColumn("Response", 28, is_wrapped=True),
     SheetColumn("Question", 40, is_wrapped=True),
-    SheetColumn(f"Answer, up to {_MOST_ANSWER:,} characters", 60, is_wrapped=True),
+    SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60, is_wrapped=True),
     SheetColumn("Agent", 18, is_wrapped=True),
     SheetColumn("Reward", 10, _FOUR_DECIMALS),
     SheetColumn("Judged", 10, "0%"),
@@ -103,8 +103,8 @@ def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]
         reward = trace.reward
         cells = (
             trace.response_id,
-            ERASED if task is None else shorten(chat_text(task.query), _MOST_QUESTION),
-            ERASED if response is None else shorten(response.text, _MOST_ANSWER),
+            ERASED_TEXT if task is None else shorten(chat_text(task.query), _MAX_QUESTION_LENGTH),
+            ERASED_TEXT if response is None else shorten(response.text, _MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
             None if reward.value is None else round(reward.value, 4),
@@ -170,7 +170,7 @@ def _make_cell(sheet: Any, value: JsonValue) -> Any:
     units = text.encode("utf-16-le")
     if len(units) > 2 * _MAX_TEXT:
         text = units[: 2 * (_MAX_TEXT - 1)].decode("utf-16-le", "ignore") + "…"
-    cell = WriteOnlyCell(sheet, _ESCAPE_LIKE.sub("_x005F_", text))
+    cell = WriteOnlyCell(sheet, _LITERAL_ESCAPE.sub("_x005F_", text))
     cell.data_type = "s"  # also of what the library takes for a formula, or an error such as #N/A
     cell.quotePrefix = text.startswith(("=", "+", "-", "@"))
     return cell

@@ -35,7 +35,7 @@ class Exporter:
 
     suffix: str
     read: Callable[[Run, TableOptions, ExitStack], ExportContent]
-    takes: frozenset[str] = frozenset()
+    option_names: frozenset[str] = frozenset()
     needs_file: bool = False
     library: Literal["pyarrow", "openpyxl"] | None = None
 
@@ -49,8 +49,10 @@ def _read_workbook(run: Run, options: TableOptions, opened: ExitStack) -> Export
         raise InputError(f"{problem}; use --to parquet")
     losses = read_losses(run, options.report)
     agents = read_agents(run)
-    silent = replace(options, report=lambda count: None)
-    return partial(write_workbook, losses, agents, _open_table(run, "rewards", silent, opened))
+    silent_options = replace(options, report=lambda count: None)
+    return partial(
+        write_workbook, losses, agents, _open_table(run, "rewards", silent_options, opened)
+    )
 
 
 def _open_table(run: Run, name: TableName, options: TableOptions, opened: ExitStack) -> ExportTable:
@@ -69,25 +71,25 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     return found
 
 
-_OF_RESPONSES = frozenset({"texts", "questions", "reasons", "advantages"})
-_OF_VERDICTS = frozenset({"texts"})
+_RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantages"})
+_VERDICT_TABLE_OPTIONS = frozenset({"texts"})
 
 
-def _csv(name: TableName, takes: frozenset[str]) -> Exporter:
+def _csv(name: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
         suffix=".csv",
         read=lambda run, options, opened: table_to_csv(_open_table(run, name, options, opened)),
-        takes=takes,
+        option_names=option_names,
     )
 
 
-def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
+def _parquet(name: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
         suffix=".parquet",
         read=lambda run, options, opened: partial(
             write_parquet, _open_table(run, name, options, opened)
         ),
-        takes=takes,
+        option_names=option_names,
         needs_file=True,
         library="pyarrow",
     )
@@ -95,18 +97,21 @@ def _parquet(name: TableName, takes: frozenset[str]) -> Exporter:
 
 EXPORTERS: Mapping[str, Sequence[Exporter]] = {
     "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_jsonl(run))],
-    "csv": [_csv("rewards", _OF_RESPONSES)],
-    "parquet": [_parquet("rewards", _OF_RESPONSES)],
+    "csv": [_csv("rewards", _RESPONSE_TABLE_OPTIONS)],
+    "parquet": [_parquet("rewards", _RESPONSE_TABLE_OPTIONS)],
     "xlsx": [
         Exporter(
             suffix=".xlsx",
             read=_read_workbook,
-            takes=_OF_RESPONSES,
+            option_names=_RESPONSE_TABLE_OPTIONS,
             needs_file=True,
             library="openpyxl",
         )
     ],
-    "verdicts": [_csv("verdicts", _OF_VERDICTS), _parquet("verdicts", _OF_VERDICTS)],
+    "verdicts": [
+        _csv("verdicts", _VERDICT_TABLE_OPTIONS),
+        _parquet("verdicts", _VERDICT_TABLE_OPTIONS),
+    ],
     "ratings": [Exporter(suffix=".jsonl", read=lambda run, *_: export_votes(run))],
     "audit-bundle": [
         Exporter(

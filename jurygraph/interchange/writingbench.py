@@ -6,11 +6,11 @@ from pydantic import Field
 
 from jurygraph.interchange.rows import ImportedContent, ImportedRow, RowKey, TaskRow, with_rubric
 
-RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
+SCORE_RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
 
 class Entry(ImportedRow):
-    """An entry of a checklist, and the meaning of each of the `RANGES` of its scale."""
+    """An entry of a checklist, and the meaning of each of the `SCORE_RANGES` of its scale."""
 
     name: str
     criteria_description: str | None = None
@@ -19,7 +19,7 @@ class Entry(ImportedRow):
         """Return the fields of a criterion on a scale up to 10; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
         about = self.other
-        anchors = {ends: about.pop(ends) for ends in RANGES if ends in about}
+        anchors = {ends: about.pop(ends) for ends in SCORE_RANGES if ends in about}
         return {
             "text": text,
             "weight": 1.0,

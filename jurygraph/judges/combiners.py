@@ -27,14 +27,14 @@ from jurygraph.decision.combiners import (
     weighted_mean,
 )
 from jurygraph.errors import PlanError
-from jurygraph.judges.protocols import HIGHEST, LOWEST, UTILITY, WEIGHT
+from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput, Question
 from jurygraph.schema.frozen_model import ParamsModel
 
 
 def _to_native_scale(value: Floats) -> Floats:
     """Convert a value in [0, 1] to R, on the paper's scale."""
-    return LOWEST + (HIGHEST - LOWEST) * value
+    return LOWEST_SCORE + (HIGHEST_SCORE - LOWEST_SCORE) * value
 
 
 class ProtocolMean(Mean):
@@ -205,7 +205,7 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
     return _both_orders(matrix, first, second, compared, diagnostics)
 
 
-READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
+ORDER_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
     "pairs": read_pairs,
     "lists": read_lists,
 }
@@ -308,7 +308,7 @@ class WinShare(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
-        orders = READERS[self.shown](matrix)
+        orders = ORDER_READERS[self.shown](matrix)
         value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
         return _build_component(orders, value, orders.diagnostics)
 
@@ -340,7 +340,7 @@ class BradleyTerry(WinShare):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
-        orders = READERS[params["shown"]](matrix)
+        orders = ORDER_READERS[params["shown"]](matrix)
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
         win_probability = own_strength[:, None] / (own_strength[:, None] + strengths)
@@ -364,7 +364,7 @@ class BradleyTerry(WinShare):
         if np.array_equal(low_matrix.value, high_matrix.value):
             value = self.combine(low, params).value
             return value, value
-        read = READERS[params["shown"]]
+        read = ORDER_READERS[params["shown"]]
         worst = read(low_matrix)
         best = read(high_matrix)
         opponents = np.maximum(worst.opponents, 1.0)

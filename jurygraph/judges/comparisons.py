@@ -43,12 +43,17 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
 
 
-OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
+OPPONENT_SOURCE = (
+    "opponent"  # source of evidence from the response with which a verdict compares its own
+)
 MOST_SHOWN = 20  # most responses in one prompt
-USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
+DEFAULT_QUESTION = (
+    "Which one serves the task better: it does what was asked, it is right, "
+    "and it can be used as it stands."
+)
 
 
-class Quoted(NamedTuple):
+class QuotedEvidence(NamedTuple):
     """The quotations of a reply: as evidence in each of the responses as they are shown, and those in none of them."""
 
     evidence: Sequence[tuple[Evidence, ...]]
@@ -62,20 +67,22 @@ class Quoted(NamedTuple):
         return f"and quotes {self.lost}" if self.lost else "and nothing is quoted for it"
 
 
-def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> Quoted:
+def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
     quotations = getattr(reply, "quotes", ())
-    unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
-    lost = unique
+    unique_quotations = list(
+        dict.fromkeys(quotation for quotation in quotations if quotation.strip())
+    )
+    lost = unique_quotations
     evidence = []
     for text in texts:
-        passages, rejected = verify_quotes(unique, text)
+        passages, rejected = verify_quotes(unique_quotations, text)
         evidence.append(passages)
         lost = [quotation for quotation in lost if quotation in rejected]
     if not lost:
-        return Quoted(evidence, "")
+        return QuotedEvidence(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return Quoted(evidence, f"{shorten_quotes(lost)} ({why})")
+    return QuotedEvidence(evidence, f"{shorten_quotes(lost)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -87,7 +94,7 @@ class ComparisonJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        criterion: ReplySentence = USUAL
+        criterion: ReplySentence = DEFAULT_QUESTION
         """What is compared, in a sentence; by default, which response serves the task better."""
         profile: Profile = "full"
         """`full`, or `compact` for fewer tokens."""
@@ -155,7 +162,7 @@ class ComparisonJudge(Evaluator):
                 own_results = [item for item in results if item.response == number]
                 text.add_results([item._replace(response=1) for item in own_results])
 
-        def find_missing(reply: Any, quoted: Quoted) -> str:
+        def find_missing(reply: Any, quoted: QuotedEvidence) -> str:
             if needs_evidence and self.has_preference(reply):
                 return quoted.missing
             return ""
@@ -181,7 +188,7 @@ class ComparisonJudge(Evaluator):
                 verdict = scored.model_copy(update=fields)
                 if missing:
                     verdict = mark_unsupported(
-                        verdict, f"prefers a response, {missing}", rule, _tie(verdict)
+                        verdict, f"prefers a response, {missing}", rule, _tie_fields(verdict)
                     )
                 verdicts.append(verdict)
             return verdicts
@@ -198,20 +205,20 @@ class ComparisonJudge(Evaluator):
             letters=letters,
         )
 
-    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
         return quoted.evidence[index]
 
 
-def _tie(verdict: Verdict) -> Mapping[str, Any]:
+def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
     """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
     native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
     met = None if verdict.met is None else False
     return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
-Preferred = Literal["A", "B", "tie"]
-_SCORES: dict[Preferred, tuple[float, str]] = {
+PreferredText = Literal["A", "B", "tie"]
+_SCORES: dict[PreferredText, tuple[float, str]] = {
     "A": (1.0, "first"),
     "B": (0.0, "second"),
     "tie": (0.5, "tie"),
@@ -224,11 +231,11 @@ _SCORES: dict[Preferred, tuple[float, str]] = {
 class PreferenceReply(FrozenModel):
     reason: Reason
     quotes: Quotes
-    preferred: Preferred
+    preferred: PreferredText
 
 
 class BarePreferenceReply(FrozenModel):
-    preferred: Preferred
+    preferred: PreferredText
 
 
 class Pairwise(ComparisonJudge):
@@ -254,11 +261,11 @@ class Pairwise(ComparisonJudge):
         score, native = _SCORES[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
-    def choose_evidence(self, quoted: Quoted, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         first, second = quoted.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:
-            source = OPPONENT if passage.source == "response" else passage.source
+            source = OPPONENT_SOURCE if passage.source == "response" else passage.source
             opponent_evidence.append(passage.model_copy(update={"source": source}))
         return (*first, *opponent_evidence)
 

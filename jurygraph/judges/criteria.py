@@ -33,8 +33,8 @@ from jurygraph.agents.roles import (
     share_client,
     shared_prompt_variables,
 )
-from jurygraph.concurrency import each_answered
-from jurygraph.display import Displayed
+from jurygraph.concurrency import gather_all
+from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, escape_hidden, shorten
 from jurygraph.models.judge_client import JudgeClient, p_true
@@ -112,7 +112,7 @@ class BareLikelyPartAnswer(FrozenModel):
     probability: Unit | None
 
 
-class Form(Displayed, ABC):
+class AnswerForm(ShortRepr, ABC):
     """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Form(Displayed, ABC):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Binary(Form):
+class Binary(AnswerForm):
     """Met or not, as the judge decides. The score is P(met), on the decision's side of 0.5.
 
     P(met) comes from the log probabilities of the token of `met` if they agree with it, whatever number comes with it;
@@ -147,7 +147,7 @@ class Binary(Form):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.met is None:
-            return _answered(name, answer, None)
+            return _build_part_verdict(name, answer, None)
         score = _p_met_by_tokens(answer, name, reply)
         native = "P(met) from log probabilities"
         if score is None and not answer.met and answer.probability == MET_THRESHOLD:
@@ -157,7 +157,7 @@ class Binary(Form):
             score = answer.probability
             native = "P(met) as stated"
         measurement = Measurement(score, answer.met, native)
-        return _answered(name, answer, measurement, "met" if answer.met else "")
+        return _build_part_verdict(name, answer, measurement, "met" if answer.met else "")
 
     def find_problem(self, answer: Any, name: str, reply: Reply) -> Problem | None:
         probability = answer.probability
@@ -188,7 +188,7 @@ def _p_met_by_tokens(answer: BinaryAnswer, name: str, reply: Reply | None) -> fl
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scale(Form):
+class Scale(AnswerForm):
     """A value from `low` (not at all) to `high` (fully), scored as its relative position in [0, 1]."""
 
     low: float
@@ -207,14 +207,14 @@ class Scale(Form):
 
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         if answer.value is None:
-            return _answered(name, answer, None)
+            return _build_part_verdict(name, answer, None)
         score = (answer.value - self.low) / (self.high - self.low)
         measurement = Measurement(score, native=answer.value, scale=(self.low, self.high))
         statement = f"a value of {answer.value:g}" if answer.value > self.low else ""
-        return _answered(name, answer, measurement, statement)
+        return _build_part_verdict(name, answer, measurement, statement)
 
 
-def _answered(
+def _build_part_verdict(
     name: str, answer: Any, measurement: Measurement | None, statement: str = ""
 ) -> Finding:
     """Return the finding of an answer with a reason and quotations of its own; the statement is its only claim."""
@@ -224,7 +224,7 @@ def _answered(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PartialCredit(Form):
+class PartialCredit(AnswerForm):
     """Each part is met or not, and adds its weight as partial credit. If one is unknown, so is the item.
 
     With `by_probability`, a part adds its weight times the probability that it is met, as the authors' scripts of GEAR
@@ -298,21 +298,21 @@ def _parts_model(number: int, compact: bool, by_probability: bool) -> type[Froze
 @lru_cache(maxsize=1024)
 def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    reasoned = create_model(
+    model_with_reason = create_model(
         "Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...)
     )
-    return create_model(bare.__name__, __base__=(bare, reasoned))
+    return create_model(bare.__name__, __base__=(bare, model_with_reason))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Item(Displayed):
+class Item(ShortRepr):
     """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale.
 
     `needs` are the texts of which each has to be quoted for it.
     """
 
     text: str
-    form: Form
+    form: AnswerForm
     parts: tuple[str, ...] = ()
     anchors: tuple[tuple[str, str], ...] = ()
     needs: tuple[QuotedFrom, ...] = ("response",)
@@ -320,7 +320,10 @@ class Item(Displayed):
     def __post_init__(self) -> None:
         require_type("Item.text", self.text, str, "give the text of a criterion")
         require_type(
-            "Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))"
+            "Item.form",
+            self.form,
+            AnswerForm,
+            "give Binary(), Scale(1, 5) or PartialCredit((1, 2))",
         )
 
 
@@ -479,7 +482,7 @@ class JudgeEvaluator(BatchEvaluator):
             indices = list(group)
             for start in range(0, len(indices), MAX_ITEMS_PER_CALL):
                 calls.append(indices[start : start + MAX_ITEMS_PER_CALL])
-        results = await each_answered(
+        results = await gather_all(
             self._judge_batch([batch[index] for index in indices]) for indices in calls
         )
         verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
@@ -540,7 +543,7 @@ def _check_own_id(name: str) -> str:
 
 
 _OwnId = Annotated[Id, AfterValidator(_check_own_id)]
-_ANY = Field(min_length=1)
+_NONEMPTY_FIELD = Field(min_length=1)
 
 
 class OwnCriterion(Criterion):
@@ -564,8 +567,8 @@ class Criteria(JudgeEvaluator):
 
     class Params(JudgeEvaluator.Params):
         criteria: (
-            Annotated[dict[_OwnId, OwnCriterion], _ANY]
-            | Annotated[tuple[OwnCriterion, ...], _ANY]
+            Annotated[dict[_OwnId, OwnCriterion], _NONEMPTY_FIELD]
+            | Annotated[tuple[OwnCriterion, ...], _NONEMPTY_FIELD]
             | None
         ) = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every

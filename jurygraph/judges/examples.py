@@ -23,7 +23,7 @@ from rapidfuzz import fuzz
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, format_count, join_names, quote
-from jurygraph.prompts import Shot
+from jurygraph.prompts import ShownExample
 from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
 from jurygraph.schema.frozen_model import Number
@@ -111,7 +111,7 @@ class _Selection:
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
         text = rated_text(rating, self._texts)
-        kind = self._omission(rating, cell[2], text, is_contradictory)
+        kind = self._omission_reason(rating, cell[2], text, is_contradictory)
         if kind is not None:
             return kind
         example = self._build_example(rating, cell[2], text or "")
@@ -125,7 +125,7 @@ class _Selection:
         )
         return "duplicate"
 
-    def _omission(
+    def _omission_reason(
         self, rating: Rating, dimension: str, text: str | None, is_contradictory: bool
     ) -> str | None:
         if dimension not in self._scales:
@@ -344,13 +344,13 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    at_second = _last_place(second, text, len(text))
-    at_first = None if at_second is None else _last_place(first, text, at_second)
-    if at_first is None or at_second is None:
+    second_index = _last_place(second, text, len(text))
+    first_index = None if second_index is None else _last_place(first, text, second_index)
+    if first_index is None or second_index is None:
         return None
-    between = text[at_first + len(first) : at_second]
-    behind = text[at_second + len(second) :]
-    return f"{text[:at_first]}{second}{between}{first}{behind}"
+    between = text[first_index + len(first) : second_index]
+    behind = text[second_index + len(second) :]
+    return f"{text[:first_index]}{second}{between}{first}{behind}"
 
 
 def _last_place(part: str, text: str, end: int) -> int | None:
@@ -497,13 +497,15 @@ def _leak_reason(
     return None
 
 
-def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
+def as_shots(examples: Sequence[Example], target: str) -> tuple[ShownExample, ...]:
     """Return examples in the form for the prompt, with pseudonyms for reviewers."""
     names = {target: TARGET_PSEUDONYM}
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
-        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
+        ShownExample(
+            names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or ""
+        )
         for example in examples
     )
 
@@ -520,12 +522,14 @@ _MIN_WORDS = 8
 _LETTERS_PER_WORD = 2
 _MIN_LETTERS = 12  # a shorter text may occur in another by chance
 
-_LIKE_LATIN = str.maketrans("авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx")
+_LATIN_LOOKALIKES = str.maketrans(
+    "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx"
+)
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
 _MARKS = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(
+_UNSPACED_SCRIPTS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -538,7 +542,7 @@ class NormalizedText:
     def __init__(self, text: str) -> None:
         normalized = fold_text(text)
         if not normalized.isascii():
-            normalized = str(_MARKS.sub("", normalized)).translate(_LIKE_LATIN)
+            normalized = str(_MARKS.sub("", normalized)).translate(_LATIN_LOOKALIKES)
         self._normalized = normalized
         self.letters = "".join(_WORD.findall(normalized))
         """Letters and digits of the text, in lower case."""
@@ -546,8 +550,8 @@ class NormalizedText:
     @cached_property
     def ngrams(self) -> frozenset[str]:
         """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
-        words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
-        letters = "".join(_UNSPACED.findall(self.letters))
+        words = _WORD.findall(_UNSPACED_SCRIPTS.sub(" ", self._normalized))
+        letters = "".join(_UNSPACED_SCRIPTS.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
             return frozenset()
         word_ngrams = map(" ".join, _runs(words, _WORDS_PER_NGRAM))

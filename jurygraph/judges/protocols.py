@@ -144,10 +144,12 @@ def _lines(stakeholder: Stakeholder) -> Iterator[str]:
     )
 
 
-LOWEST = 1.0
-HIGHEST = 10.0
+LOWEST_SCORE = 1.0
+HIGHEST_SCORE = 10.0
 
-Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
+ScoreToTen = Annotated[
+    float, Field(strict=True, ge=LOWEST_SCORE, le=HIGHEST_SCORE, allow_inf_nan=False)
+]
 
 
 # No docstrings: they would be part of the schema in the prompt.
@@ -159,7 +161,7 @@ class GroundsReply(FrozenModel):  # the reason and its quotations, which come be
 
 
 class RatingReply(GroundsReply):
-    value: Ten
+    value: ScoreToTen
 
 
 class ItemReply(GroundsReply):
@@ -179,17 +181,17 @@ def rating(
     name: str = "value",
 ) -> Finding:
     """Return the finding of a value from 1 to 10; one above the lowest needs a quotation, as do the other claims."""
-    score = (value - LOWEST) / (HIGHEST - LOWEST)
-    measurement = Measurement(score, native=value, scale=(LOWEST, HIGHEST))
+    score = (value - LOWEST_SCORE) / (HIGHEST_SCORE - LOWEST_SCORE)
+    measurement = Measurement(score, native=value, scale=(LOWEST_SCORE, HIGHEST_SCORE))
     all_claims = list(claims)
-    if value > LOWEST:
+    if value > LOWEST_SCORE:
         all_claims.append(Claim(f"a {name} of {value:g}", quotes))
     return Finding(path, measurement, reason, quotes, all_claims)
 
 
-OVERALL = "overall"
+OVERALL_ASPECT = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (ScoreToTen, ...)}
 _DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
@@ -203,7 +205,7 @@ class DirectProtocol(ScoringProtocol):
     prompt_name = "direct"
 
     def subjects(self, people: People) -> Sequence[str]:
-        return (OVERALL,)
+        return (OVERALL_ASPECT,)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _DIRECT_REPLY
@@ -215,11 +217,11 @@ class DirectProtocol(ScoringProtocol):
         for aspect in ASPECTS:
             answer: AspectReply = getattr(reply, aspect)
             quotes += answer.quotes
-            reasons.append(f"{aspect} {_describe_held(answer)}")
+            reasons.append(f"{aspect} {_describe_constraint(answer)}")
             if answer.held:
                 claims.append(Claim(f"{aspect} held", answer.quotes))
         reason = "; ".join(reasons)
-        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, claims)}
+        return {OVERALL_ASPECT: rating(OVERALL_ASPECT, reply.value, reason, quotes, claims)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
@@ -258,7 +260,7 @@ class RubricProtocol(ScoringProtocol):
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
 """Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
-ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
+ITEMS_BY_CATEGORY: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
 """Number of items of a category, of A for each person.
 
 The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
@@ -314,7 +316,7 @@ def _shared_fields(people: int) -> list[tuple[int, str]]:
 def _fields(categories: str) -> list[tuple[int, str]]:
     fields = []
     for category in categories:
-        for number in range(1, ITEMS[category] + 1):
+        for number in range(1, ITEMS_BY_CATEGORY[category] + 1):
             fields.append((number, f"{category}{number}"))
     return fields
 
@@ -352,7 +354,7 @@ class PersonReply(FrozenModel):
     hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
     soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
     credibility: GroundsReply
-    utility: Ten
+    utility: ScoreToTen
 
 
 class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for each person, by name
@@ -367,7 +369,7 @@ class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for 
         return self
 
 
-class _Decomposed(ScoringProtocol):
+class _DecomposedProtocol(ScoringProtocol):
     """Verify the constraints of each person one by one, and derive a utility û_i from 1 to 10 for each.
 
     There are no questions if the task has no people. Both evaluators of this kind send the same request, byte for byte,
@@ -403,7 +405,7 @@ class _Decomposed(ScoringProtocol):
         return number
 
 
-class AdaptiveProtocol(_Decomposed):
+class AdaptiveProtocol(_DecomposedProtocol):
     """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
 
     name = "protocols.decomposed-adaptive"
@@ -412,7 +414,7 @@ class AdaptiveProtocol(_Decomposed):
     shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
 
 
-class UniformProtocol(_Decomposed):
+class UniformProtocol(_DecomposedProtocol):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
@@ -442,7 +444,7 @@ def _utility_finding(name: str, reply: Any) -> Finding:
         for number, constraint in enumerate(constraints, start=1):
             quotes += constraint.quotes
             label = f"{kind} {number}"
-            reasons.append(f"{label} ({constraint.constraint}) {_describe_held(constraint)}")
+            reasons.append(f"{label} ({constraint.constraint}) {_describe_constraint(constraint)}")
             if constraint.held:
                 claims.append(Claim(f"{label} held", constraint.quotes))
     quotes += person.credibility.quotes
@@ -450,7 +452,7 @@ def _utility_finding(name: str, reply: Any) -> Finding:
     return rating(name, person.utility, "; ".join(reasons), quotes, claims, "utility")
 
 
-def _describe_held(reply: AspectReply | ConstraintReply) -> str:
+def _describe_constraint(reply: AspectReply | ConstraintReply) -> str:
     return f"{'held' if reply.held else 'not held'}: {reply.reason}"
 
 

@@ -28,7 +28,7 @@ from jurygraph.agents.roles import (
     Reason,
     shared_prompt_variables,
 )
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.criteria import Item, Profile, Scale, judge_items, sort_anchors
 from jurygraph.judges.examples import (
@@ -482,11 +482,11 @@ class ReviewerJudge(Evaluator):
         for example in unswapped:
             mirror_image = {"text": example.swapped, "score": dimension.mirror(example.score)}
             mirrored.append(example.model_copy(update=mirror_image))
-        asking = [
+        predictions = [
             self._ask(inputs, response.text, unswapped),
             self._ask(inputs, swapped_text, mirrored),
         ]
-        return combine_orders(*await each_answered(asking))
+        return combine_orders(*await gather_all(predictions))
 
     async def _ask(self, inputs: EvaluatorInput, text: str, examples: Sequence[Example]) -> Verdict:
         """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""

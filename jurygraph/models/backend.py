@@ -118,22 +118,22 @@ class Backend(ABC):
             kind = "rejected"
         wait = retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
-        advised = None
+        status_advice = None
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
         elif kind == "rejected":
             message += "".join(f"; try {setting} in the config" for setting in settings)
-            advised = next(iter(settings), None)
+            status_advice = next(iter(settings), None)
         fault = Fault(kind, f"{self.label}: {message}", wait)
-        fault.setting = advised
+        fault.setting = status_advice
         return fault
 
     def restate(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
-        restated = self.fault(fault.kind, str(fault))
-        restated.is_unsent = fault.is_unsent
-        restated.code = fault.code
-        return restated
+        restated_fault = self.fault(fault.kind, str(fault))
+        restated_fault.is_unsent = fault.is_unsent
+        restated_fault.code = fault.code
+        return restated_fault
 
     def _access_advice(self, kind: str) -> str:
         server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"

@@ -132,7 +132,9 @@ class Cache:
         _LOG.log(level, "%s: %s", self.folder, message)
 
 
-def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
+def erase_replies(
+    folder: Path, keys: Collection[str], contains_text: Callable[[bytes], bool]
+) -> int:
     """Delete the replies of some requests, and those that hold a text, permanently; return their number.
 
     The file is rewritten, so that nothing remains of them, nor of replies deleted before. Raises `InputError` if that
@@ -143,9 +145,11 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
         return 0
     try:
         with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
-            doomed = [key for key in rows if key in keys or _is_unusable_or(holds, rows, key)]
+            erased_keys = [
+                key for key in rows if key in keys or _is_unusable_or(contains_text, rows, key)
+            ]
             with rows.transact():
-                for key in doomed:
+                for key in erased_keys:
                     rows.delete(key)
         with closing(
             sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)
@@ -163,12 +167,12 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
         raise InputError(
             f"{folder}: the cache could not be searched and rewritten ({error}); {hint}"
         ) from None
-    return len(doomed)
+    return len(erased_keys)
 
 
-def _is_unusable_or(holds: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
+def _is_unusable_or(contains_text: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
     try:
-        return holds(_content_of(rows.get(key)).encode())
+        return contains_text(_content_of(rows.get(key)).encode())
     except (ValueError, AttributeError):
         return True
 

@@ -244,7 +244,7 @@ class _Remote(_Model):
             await server.close()
         return server.parse(reply, adapter)
 
-    def _in_order(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
+    def _sort_by_index(self, found: Sequence[tuple[int, T]], count: int) -> list[T]:
         """Return the values for the indices 0 to count - 1; they may arrive in any order."""
         indices = [index for index, _ in found]
         if sorted(indices) != list(range(count)):
@@ -271,7 +271,7 @@ class RemoteEmbedder(_Remote, Embedder):
                 "embeddings", _EMBEDDINGS, {"input": list(texts), "encoding_format": "float"}
             )
             found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
-            return normalize_vectors(self._in_order(found, len(texts)), len(texts), self.name)
+            return normalize_vectors(self._sort_by_index(found, len(texts)), len(texts), self.name)
 
         return await call_with_retries(once, POLICY)
 
@@ -293,7 +293,9 @@ class RemoteReranker(_Remote, Reranker):
                 "rerank", _RANKING, {"query": query, "documents": list(documents)}
             )
             found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
-            return validate_scores(self._in_order(found, len(documents)), len(documents), self.name)
+            return validate_scores(
+                self._sort_by_index(found, len(documents)), len(documents), self.name
+            )
 
         return await call_with_retries(once, POLICY)
 
@@ -306,7 +308,7 @@ class _SentenceTransformersModel(_Model):
     """
 
     def __init__(self, named: str) -> None:
-        self.name, self.version = _identify(named)
+        self.name, self.version = _identify_model(named)
         self._named = named
         self._thread: ThreadPoolExecutor | None = None
         self._model: Any = None
@@ -432,7 +434,7 @@ def _silence_loading() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-def _identify(named: str) -> tuple[str, str]:
+def _identify_model(named: str) -> tuple[str, str]:
     """Return the name of a model, and its version with that of the library, for a folder with a digest of its files."""
     try:
         library = f"sentence-transformers {version('sentence-transformers')}"

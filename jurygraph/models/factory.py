@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
-_NEVER = sys.maxsize  # an engine in this process may be slow, and is never away
+_NO_OUTAGE = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
 _MAX_SLOTS = 4
 
@@ -72,7 +72,7 @@ def open_gateway(
         backend.slots or config.concurrency,
         config.requests_per_minute,
         config.tokens_per_minute,
-        after=_NEVER if backend.slots else config.outage.after,
+        after=_NO_OUTAGE if backend.slots else config.outage.after,
         wait=config.outage.wait,
         first=config.outage.first,
     )

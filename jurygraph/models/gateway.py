@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from jurygraph.models.recording import Recorder
 
 
-UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
+UNBILLED_FAULTS = frozenset(
+    {"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"}
+)
 """Kinds of faults after which the provider charges nothing."""
 
 _BYTES_PER_TOKEN = 4
@@ -226,16 +228,16 @@ class Gateway:
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way in this loop: they are paid for, and their replies are kept."""
-        while pending := self._pending_here():
+        while pending := self._pending_in_loop():
             await asyncio.gather(*pending, return_exceptions=True)
 
-    def _pending_here(self) -> list["asyncio.Task[AnsweredCall]"]:
+    def _pending_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
         running = asyncio.get_running_loop()
         return [task for (loop, *_), task in self._pending.items() if loop is running]
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
-        pending = self._pending_here()
+        pending = self._pending_in_loop()
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
@@ -376,7 +378,7 @@ class Gateway:
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
-            if fault.kind in UNBILLED or fault.is_unsent:
+            if fault.kind in UNBILLED_FAULTS or fault.is_unsent:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
                 reserved.settle_unbounded_bill()
@@ -403,10 +405,10 @@ class Gateway:
 
     def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
-        unstored = self._uncached
+        unstored_replies = self._uncached
         self._uncached = {}
-        if self.cache is not None and unstored:
-            self.cache.put(unstored)
+        if self.cache is not None and unstored_replies:
+            self.cache.put(unstored_replies)
 
 
 class FirstReplies:
@@ -507,9 +509,9 @@ class FirstReplies:
             return f"every request to {model} was rejected: {self.problem}; then"
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
-        unusable = len(self._reasons)
-        total = unusable + self._usable_stored
-        lead = f"{unusable} of {total} replies of {model} could not be used"
+        unusable_count = len(self._reasons)
+        total = unusable_count + self._usable_stored
+        lead = f"{unusable_count} of {total} replies of {model} could not be used"
         return f"{lead}: {self.problem}; to ask for these again"
 
     @property

@@ -55,11 +55,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 
-_TRUNCATED = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
-_WITHHELD = frozenset(
+_TRUNCATED_FINISHES = frozenset(
+    {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+)
+_WITHHELD_FINISHES = frozenset(
     {"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"}
 )
-_REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+_REPEATED_CHARACTER = re.compile(r"(.)\1+", re.DOTALL)
 _CHARACTERS_PER_TOKEN = 12
 """More than any tokenizer reads as one token on average, but for repetitions of one character."""
 _MAX_MESSAGE_CHARACTERS = 300
@@ -131,25 +133,27 @@ def _strict_schema(
         raise _schema_error(location, f"has {unknown[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
-    converted = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
+    strict_schema = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
     if "const" in source:
-        converted["enum"] = [source["const"]]
+        strict_schema["enum"] = [source["const"]]
     if alternatives := source.get("anyOf", source.get("oneOf")):
-        converted["anyOf"] = [
+        strict_schema["anyOf"] = [
             _strict_schema(alternative, location, definitions) for alternative in alternatives
         ]
     if source.get("type") == "array":
-        converted["items"] = _strict_schema(source.get("items", {}), f"{location}[]", definitions)
+        strict_schema["items"] = _strict_schema(
+            source.get("items", {}), f"{location}[]", definitions
+        )
     if source.get("type") == "object":
         if "properties" not in source or source.get("additionalProperties"):
             raise _schema_error(location, "has free keys")
         fields = source["properties"].items()
-        converted["properties"] = {
+        strict_schema["properties"] = {
             n: _strict_schema(field, f"{location}.{n}", definitions) for n, field in fields
         }
-        converted["required"] = list(source["properties"])
-        converted["additionalProperties"] = False
-    return converted
+        strict_schema["required"] = list(source["properties"])
+        strict_schema["additionalProperties"] = False
+    return strict_schema
 
 
 def _schema_error(location: str, problem: str) -> TypeError:
@@ -197,9 +201,9 @@ def parse_reply(
     elif isinstance(answer, Problem) and not among_words:
         is_readable = not isinstance(_parse_unwrapped(reply, reply_model, True, request), Problem)
         setting = "calls.reply: one-object" if is_readable else None
-    unwrapped = unwrap_reply(reply, among_words=among_words and strict)
+    unwrapped_reply = unwrap_reply(reply, among_words=among_words and strict)
     if find_problem is not None and not isinstance(answer, Problem):
-        answer = find_problem(answer, unwrapped) or answer
+        answer = find_problem(answer, unwrapped_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE_CHARACTERS))
@@ -280,7 +284,7 @@ def join_system_message(request: Request) -> Request:
 def refuse_unfinished(reply: Reply) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
-    if finish in _TRUNCATED:
+    if finish in _TRUNCATED_FINISHES:
         size = f"{len(reply.text)} characters"
         raise Fault(
             "truncated",
@@ -288,7 +292,7 @@ def refuse_unfinished(reply: Reply) -> None:
         )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
-    if finish in _WITHHELD:
+    if finish in _WITHHELD_FINISHES:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
         raise Fault("empty", f"the reply has no text{_describe_other_field(reply.other_field)}")
@@ -316,7 +320,7 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
     most = _CHARACTERS_PER_TOKEN * reply.tokens_in
     if sum(map(len, texts)) <= most:
         return
-    length = sum(len(_REPEATED.sub(r"\1", text)) for text in texts)
+    length = sum(len(_REPEATED_CHARACTER.sub(r"\1", text)) for text in texts)
     if length > most:
         problem = (
             f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
@@ -376,8 +380,8 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
     for a number, since Python accepts True for 1.
     """
-    values = dict(_walk(data))
-    for path, parsed_value in _walk(dumped):
+    values = dict(_walk_values(data))
+    for path, parsed_value in _walk_values(dumped):
         if path not in values:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
@@ -387,7 +391,7 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     return None
 
 
-def _walk(
+def _walk_values(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Yield a JSON value and all values inside it, in order, each with its path."""
@@ -399,7 +403,7 @@ def _walk(
     elif isinstance(value, list):
         parts = enumerate(value)
     for step, part in parts:
-        yield from _walk(part, (*path, step))
+        yield from _walk_values(part, (*path, step))
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -437,12 +441,12 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     indices = value_token_indices(text, texts)
     tokens: list[Token] = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
-        others = _others(entries[index]) if index in indices else ()
+        others = _read_alternatives(entries[index]) if index in indices else ()
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
     return tuple(tokens)
 
 
-def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def _read_alternatives(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     top = entry.get("top_logprobs")
     if not isinstance(top, list):
         return ()
@@ -504,7 +508,7 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters of the boolean at `path` in a JSON text; None if there is none."""
     offsets = (match.start() for match in _STRING_OR_BOOLEAN.finditer(text) if match[0][0] != '"')
     try:  # the words stand in the order of the document, unless a field occurs twice
-        values = _walk(json.loads(double_wrong_backslashes(text)))
+        values = _walk_values(json.loads(double_wrong_backslashes(text)))
         booleans = [location for location, value in values if isinstance(value, bool)]
         offset_by_path = dict(zip(booleans, offsets, strict=True))
         return offset_by_path.get(tuple(path))
@@ -514,8 +518,8 @@ def offset_of_boolean(text: str, path: Sequence[str | int]) -> int | None:
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
     """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
-    spelled = "".join(token.text for token in reply.tokens)
-    before = spelled.rfind(reply.text)  # the last, as thoughts may contain a draft of it
+    reply_text = "".join(token.text for token in reply.tokens)
+    before = reply_text.rfind(reply.text)  # the last, as thoughts may contain a draft of it
     if before < 0:
         return None
     offset += before
@@ -560,7 +564,7 @@ def _is_word_start(text: str, word: str) -> bool:
     return text.startswith(word) and not text[len(word) :][:1].isalnum()
 
 
-class Investigated(NamedTuple):
+class InvestigationEnd(NamedTuple):
     """The end of an investigation: the reply, the request for a verdict alone, with which to repair it, and the results
     that the reply may quote."""
 
@@ -580,16 +584,16 @@ class Investigator(Protocol):
 
     async def investigate(
         self, client: "JudgeClient", request: Request, purpose: str | None
-    ) -> Investigated:
+    ) -> InvestigationEnd:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
 
 
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
-DEFENDED = SafetyConfig()
+DEFAULT_SAFETY = SafetyConfig()
 DEFAULT_CALLS = CallsConfig()
-CUT_OFF = "cut-off"
+CUT_OFF_FAULT = "cut-off"
 
 
 @lru_cache(maxsize=64)
@@ -619,7 +623,7 @@ class JudgeClient:
         self,
         gateway: Gateway,
         parameters: Mapping[str, JsonValue],
-        safety: SafetyConfig = DEFENDED,
+        safety: SafetyConfig = DEFAULT_SAFETY,
         key: bytes = b"",
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
@@ -828,10 +832,10 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    async def _answer(self, request: Request, purpose: str | None) -> Investigated:
+    async def _answer(self, request: Request, purpose: str | None) -> InvestigationEnd:
         """Return the first reply that is an answer: where the model may look things up, the last of that."""
         if self._investigator is None:
-            return Investigated(request, await self.send(request, purpose), ())
+            return InvestigationEnd(request, await self.send(request, purpose), ())
         return await self._investigator.investigate(self, request, purpose)
 
     def _read_reply(
@@ -926,7 +930,7 @@ class JudgeClient:
 
     def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
-        attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
+        attempts, kind = (1, CUT_OFF_FAULT) if fault is None else (fault.attempts, fault.kind)
         if attempts and request.digest not in self.calls:
             call = self.calls[request.digest] = to_call(request, attempts=attempts, fault=kind)
             self._gateway.store_unanswered(request, call, self._sink)

@@ -41,7 +41,7 @@ MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that
 # seconds' worth of a rate limit that may be used at once; a single request always may
 BURST_SECONDS = 2.0
 _TICK_SECONDS = 1e-9  # seconds: a turn that is due within them is due now
-HOLD_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
+THROTTLE_SECONDS = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 # seconds: log a hold that ends this much later than the last one logged, once per burst
 _LOG_THRESHOLD = 10.0
 
@@ -61,7 +61,7 @@ TEMPLATE_TOKENS = 16
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
 # parameters by which a server generates several replies, and bills all of them
-_COPIES = frozenset({"n", "best_of"})
+_COPY_PARAMETERS = frozenset({"n", "best_of"})
 
 
 def _now() -> float:
@@ -123,7 +123,7 @@ class Limiter:
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, Limiter] = WeakKeyDictionary()
         self._choice = threading.Lock()
-        self._enter(None)
+        self._enter_loop(None)
 
     def _in_running_loop(self) -> "Limiter":
         """Return this limiter or, while the loop that uses it runs in another thread, a twin with the same rates.
@@ -133,20 +133,20 @@ class Limiter:
         loop = asyncio.get_running_loop()
         with self._choice:
             if self._loop is None or not self._loop.is_running():
-                self._enter(loop)
+                self._enter_loop(loop)
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                twin = Limiter(
+                loop_limiter = Limiter(
                     self._max_window,
                     after=self._failures_of_outage,
                     wait=self._longest_outage,
                     first=self._longest_first_outage,
                 )
-                twin._has_answered = self._has_answered
-                twin._requests = self._requests
-                twin._tokens = self._tokens
-                self._twins[loop] = twin
+                loop_limiter._has_answered = self._has_answered
+                loop_limiter._requests = self._requests
+                loop_limiter._tokens = self._tokens
+                self._twins[loop] = loop_limiter
             return self._twins[loop]
 
     def divide_rates(self, number: int) -> None:
@@ -154,7 +154,7 @@ class Limiter:
         self._requests.divide(number)
         self._tokens.divide(number)
 
-    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _enter_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
@@ -306,7 +306,7 @@ class Limiter:
             self._window = max(1, self._window // 2)
             self._first_counted = self._granted
             self._successes = 0
-            seconds = HOLD_SECONDS  # a burst of refusals is held once
+            seconds = THROTTLE_SECONDS  # a burst of refusals is held once
         if retry_after is not None and retry_after <= MAX_WAIT:
             seconds = retry_after
         until = _now() + seconds
@@ -539,7 +539,7 @@ def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
     """
     numbers = list(_named_numbers(dict(parameters)))
     limit = max((number for name, number in numbers if name in _LIMITS), default=usual)
-    return limit * math.prod(max(1, number) for name, number in numbers if name in _COPIES)
+    return limit * math.prod(max(1, number) for name, number in numbers if name in _COPY_PARAMETERS)
 
 
 def _named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
@@ -642,16 +642,16 @@ class Budget:
         if self.max_cost is None:
             return None
         limit = f"the limit of {_format_dollars(self.max_cost)}"
-        spent = f"{_format_dollars(self._spent)} spent"
+        spent_text = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
-            return f"{limit} cannot be held: {self._overrun} ({spent}); {hint}"
+            return f"{limit} cannot be held: {self._overrun} ({spent_text}); {hint}"
         if most is None:
             hint = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
         if self._spent + self._reserved + most <= self.max_cost:
             return None
-        usage = f"{spent}, {_format_dollars(self._reserved)} reserved for requests in flight"
+        usage = f"{spent_text}, {_format_dollars(self._reserved)} reserved for requests in flight"
         excess = f"{usage}, and this one may cost {_format_dollars(most)}"
         return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 

@@ -222,8 +222,8 @@ class Replay(Backend):
             return call.reply
         parts = _name_parts(request)
         similar = self._by_question[_question(request)]
-        unequal = [_differing_names(parts, _name_parts(other)) for other in similar]
-        differing = min(unequal, key=len, default=None)
+        unequal_names = [_differing_names(parts, _name_parts(other)) for other in similar]
+        differing = min(unequal_names, key=len, default=None)
         difference = "the question is not in it"
         if differing:
             difference = f"it differs in {', '.join(differing)}"

@@ -121,8 +121,10 @@ OTHER_FIELDS = ("tool_calls", "function_call", *REASONING_FIELDS)
 ABORTED = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
-_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys((408, 504), "timeout")
-_BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
+_KIND_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys(
+    (408, 504), "timeout"
+)
+_KIND_BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
 _MAX_MESSAGE = 500
 
 MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
@@ -157,7 +159,7 @@ _KEY_MESSAGES = re.compile(
 )
 """How Gemini's and xAI's messages about a key begin, with a 400; elsewhere in a message it may be echoed text."""
 
-_FILTERED = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
+_FILTER_MESSAGE = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
 """OpenRouter's messages, with a 403, about a prompt that a filter refused."""
 
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
@@ -165,7 +167,7 @@ _REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection
 
 def kind_of_status(status: int) -> str:
     """Return the kind of fault for an HTTP status of 400 or more, without regard to its message."""
-    return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
+    return _KIND_BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
 def deadline_fault() -> "Fault":
@@ -274,7 +276,7 @@ def error_kind(status: int, error: ServerError) -> str:
         return "unauthorised"
     if error.codes & _UNKNOWN_MODEL_CODES:
         return "unknown-model"
-    if status == 403 and (error.codes & _REFUSAL_CODES or _FILTERED.search(error.message)):
+    if status == 403 and (error.codes & _REFUSAL_CODES or _FILTER_MESSAGE.search(error.message)):
         return "refused"
     kind = kind_of_status(status)
     # llama.cpp and gateways before it
@@ -521,7 +523,7 @@ _REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_OPENING = re.compile(r'\{\s*"')
+_JSON_OPENING = re.compile(r'\{\s*"')
 _NO_LETTER = re.compile(r"[\W_]+")
 _LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
@@ -609,7 +611,7 @@ def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
     longest = _MAX_WIDENING * len(json_text)
     decoder = json.JSONDecoder()
     for source in map(double_wrong_backslashes, sources):
-        for opening in _OPENING.finditer(source):
+        for opening in _JSON_OPENING.finditer(source):
             start = opening.start()
             try:
                 found, _ = decoder.raw_decode(source[start : start + longest])

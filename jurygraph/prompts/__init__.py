@@ -21,7 +21,7 @@ from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.frozen_model import Id, require_type
 
 
-class Shot(NamedTuple):
+class ShownExample(NamedTuple):
     """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
 
     reviewer: str
@@ -33,7 +33,7 @@ class Shot(NamedTuple):
 PromptRole = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
-_QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
+_QUESTION_VARIABLE = "question"  # the variable of a base prompt that holds the prompt extending it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Prompt(FrozenModel):
     def needs(self) -> tuple[str, ...]:
         """Return all variables that rendering needs."""
         base = self.base
-        shared = () if base is None else (name for name in base.needs if name != _QUESTION)
+        shared = () if base is None else (name for name in base.needs if name != _QUESTION_VARIABLE)
         return (*shared, *self.variables)
 
     def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
@@ -101,7 +101,7 @@ class Prompt(FrozenModel):
             (question,), marks = _render_question(self, manner, values)
         except TypeError:  # a variable is not hashable, so that nothing can be cached
             (question,), marks = self._render_sections(manner, variables)
-        with_question = {**variables, _QUESTION: question.content.strip()}
+        with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
         rendered = base.render(manner, **with_question)
         all_marks = dict.fromkeys((*marks, *rendered.marks))
         return RenderedPrompt(rendered.messages, tuple(all_marks))
@@ -148,12 +148,12 @@ def _jinja_environment() -> Any:
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["fenced"] = pass_context(_fenced)
-    environment.filters["few_shot"] = pass_context(_few_shot)
+    environment.filters["fenced"] = pass_context(_fence_text)
+    environment.filters["few_shot"] = pass_context(_render_shots)
     return environment
 
 
-def _fenced(context: Any, text: str, name: str) -> str:
+def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
     fence: Fence = context[_FENCE]
     enclosed = fence.enclose(text, name)
@@ -163,7 +163,7 @@ def _fenced(context: Any, text: str, name: str) -> str:
     return str(_jinja_environment().from_string(template).render(messages=enclosed))
 
 
-def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
+def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE]
     rendered = []
@@ -175,7 +175,7 @@ def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _render_shot(shot: Shot) -> str:
+def _render_shot(shot: ShownExample) -> str:
     """Render an example; cached, since it is part of many prompts."""
     ((_, template),) = load_prompt("example").sections
     environment = _jinja_environment().overlay(trim_blocks=False, lstrip_blocks=False)
@@ -265,7 +265,7 @@ def _check_templates(prompt: Prompt) -> None:
     from jinja2.meta import find_undeclared_variables
 
     base = prompt.base
-    if base is not None and _QUESTION not in base.variables:
+    if base is not None and _QUESTION_VARIABLE not in base.variables:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
         used: set[str] = set()

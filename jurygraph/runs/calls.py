@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import (
     Call,
     CallUse,
@@ -149,7 +149,9 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
     record = run.ledger.find_verified(kind, name, last)
     if record is not None:
         texts = run.ledger.texts_of(record)
-        first, second = (texts[index].decode() if index in texts else ERASED for index in (0, 1))
+        first, second = (
+            texts[index].decode() if index in texts else ERASED_TEXT for index in (0, 1)
+        )
         return first, second
     if run.header.branch is None:
         reason = f"not recorded in {run.folder}"

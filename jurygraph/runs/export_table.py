@@ -50,7 +50,7 @@ class ExportTable:
         """Add a row: values by column; a column that is missing, or None, is an empty cell."""
         for name, value in row.items():
             if self._fixed.get(name) is None and value is not None:
-                self._kinds[name] = _widen(self._kinds.get(name), value)
+                self._kinds[name] = _widen_type(self._kinds.get(name), value)
         self._file.write(json.dumps(row).encode() + b"\n")
 
     @property
@@ -125,7 +125,7 @@ def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[s
     return {question: fmean(values) for question, values in scores.items()}
 
 
-def _widen(kind: ColumnType | None, value: JsonValue) -> ColumnType:
+def _widen_type(kind: ColumnType | None, value: JsonValue) -> ColumnType:
     """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
     kinds: Mapping[type, ColumnType] = {bool: "bool", int: "int64", float: "double"}
     own = kinds.get(type(value), "string")

@@ -26,7 +26,7 @@ from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
 from jurygraph.sources.files import close_on_error
 
-_KEPT_PLANS = 1024
+_MAX_KEPT_PLANS = 1024
 """Number of plans of stored tasks that are kept for the next group of their task."""
 
 
@@ -79,20 +79,20 @@ class OpenEndedRecorder:
         self._last_steps: dict[tuple[str, str | None], int] = {}
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
-            self._note_step(name)
+            self._record_step(name)
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
-        self._stored_plan = lru_cache(maxsize=_KEPT_PLANS)(self._run.plan_of)
+        self._stored_plan = lru_cache(maxsize=_MAX_KEPT_PLANS)(self._run.plan_of)
 
     @property
     def calls(self) -> CallSink:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.calls
 
-    def _note_step(self, name: GroupName) -> None:
+    def _record_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps.get(key, 0))
 
@@ -117,7 +117,7 @@ class OpenEndedRecorder:
                 raise InputError(f"{problem}; await that, or leave the step out")
             self._in_work |= _names(begun)
             name = GroupName.of(begun)
-            self._note_step(name)
+            self._record_step(name)
         with close_on_error(partial(self.end, begun)):
             if name not in self._stored:
                 self._refuse_stored_ids(group)

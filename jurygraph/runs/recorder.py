@@ -18,7 +18,7 @@ from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run, is_reusable
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import Header, ModelIdentity, differences
-from jurygraph.runs.store.ledger import Committed, Ledger, RecordDraft, Writer
+from jurygraph.runs.store.ledger import CommitFuture, Ledger, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, WritableRun, open_if_there
 from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
 from jurygraph.schema.verdict import VerdictKey
@@ -80,7 +80,7 @@ class RunRecorder:
         self._writer = Writer(run.ledger)
         self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
 
-    def append(self, drafts: Sequence[RecordDraft], committed: Committed | None = None) -> None:
+    def append(self, drafts: Sequence[RecordDraft], committed: CommitFuture | None = None) -> None:
         """Append records, all or none; they are durable once `committed` is. Raises what stopped the writing."""
         self._writer.append(drafts, committed)
 

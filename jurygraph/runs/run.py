@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from jurygraph.display import Displayed, draw_as_pages_do, format_line
+from jurygraph.display import ShortRepr, draw_as_pages_do, format_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import did_you_mean, quote, shorten
 from jurygraph.runs.export_table import (
@@ -30,7 +30,7 @@ from jurygraph.runs.store.header import Header, Origin, differences, read_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
 from jurygraph.runs.store.ledger import Ledger, Record, reading
 from jurygraph.runs.store.packing import (
-    ERASED,
+    ERASED_TEXT,
     Body,
     is_text_of,
     read_planning_results,
@@ -108,7 +108,7 @@ def response_changes(
     return changes | dict.fromkeys(remaining, "is new")
 
 
-class Run(Displayed):
+class Run(ShortRepr):
     """A stored run, opened for reading.
 
         with Run.open("run") as run:
@@ -174,7 +174,7 @@ class Run(Displayed):
     @classmethod
     def open_if_begun(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading; None where there is none, or none yet, before its tasks are planned."""
-        ledger = open_ledger(folder) if (folder / run_folder.LEDGER).is_file() else None
+        ledger = open_ledger(folder) if (folder / run_folder.LEDGER_FILE).is_file() else None
         if ledger is None:
             return None
         with close_on_error(ledger.close):
@@ -295,7 +295,7 @@ class Run(Displayed):
         if origin is None:
             return None
         folder = self.folder_of(origin)
-        if not (folder / run_folder.LEDGER).is_file():
+        if not (folder / run_folder.LEDGER_FILE).is_file():
             problem = f"refers to the verdicts of {folder}, which is not there"
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
         base = Run.open(folder)
@@ -336,7 +336,7 @@ class Run(Displayed):
         A branch stores only the calls that it made itself: those behind what it reused are in the runs before it.
         """
         origin = self.header.branch
-        if origin is None or not (self.folder_of(origin) / run_folder.LEDGER).is_file():
+        if origin is None or not (self.folder_of(origin) / run_folder.LEDGER_FILE).is_file():
             return None
         opened = Run.open(self.folder_of(origin))
         if opened.id == origin.run:
@@ -387,7 +387,7 @@ class Run(Displayed):
     def short_query(self, task_id: str) -> str:
         """Return the first words of a task's query, as one line of at most 60 characters."""
         task = self.task(task_id)
-        return ERASED if task is None else shorten(" ".join(chat_text(task.query).split()))
+        return ERASED_TEXT if task is None else shorten(" ".join(chat_text(task.query).split()))
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
@@ -694,16 +694,16 @@ def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> 
 
 def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
-    path = folder / run_folder.LEDGER
+    path = folder / run_folder.LEDGER_FILE
     run_folder.refuse_links(folder)
     if not path.stat().st_size and (folder / run_folder.CONFIG).exists():
         raise TraceMismatch(
             f"{path}: is empty, but {run_folder.CONFIG} shows that there was a run; it has been changed"
         )
     ledger = Ledger.open(path, write)
-    if ledger is None and (folder / run_folder.SEAL).exists():
+    if ledger is None and (folder / run_folder.SEAL_FILE).exists():
         raise TraceMismatch(
-            f"{path}: has no record, but {run_folder.SEAL} shows that there was a run; it has been changed"
+            f"{path}: has no record, but {run_folder.SEAL_FILE} shows that there was a run; it has been changed"
         )
     return ledger
 
@@ -722,7 +722,7 @@ def _find_replaced(groups: Iterable[Record]) -> set[int]:
 
 
 def is_erased(verdict: Verdict) -> bool:
-    return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+    return ERASED_TEXT in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
 
 def is_reusable(verdict: RecordedVerdict) -> bool:
@@ -751,12 +751,12 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
     response_ids = [record.key for record, _ in stored]
     by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
-    plan_digest = ERASED
+    plan_digest = ERASED_TEXT
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
     shared = {
         "task_id": task_id,
-        "group": texts[group.seq].get(0, ERASED.encode()).decode(),
+        "group": texts[group.seq].get(0, ERASED_TEXT.encode()).decode(),
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }

@@ -18,11 +18,11 @@ from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import close_on_error, require_temporary_space
 
-IDENTITY = ("task", "response", "agent")
+IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
 _COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
-_VERDICT = (
+_VERDICT_COLUMNS = (
     *(
         "question",
         "evaluator",
@@ -103,7 +103,7 @@ def read_table(
         raise InputError(f"name: expected {expected}, got {describe_value(name)}")
     columns, build_rows = _rewards(run, options) if name == "rewards" else _verdicts(run)
     texts = ("prompt", "text") if options.texts else ()
-    table = ExportTable(_typed(*IDENTITY) | columns | _typed(*texts))
+    table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), require_temporary_space():
         for trace, response, task in run.responses_with_tasks():
             shared = _describe(trace, response, task, options.texts)
@@ -126,11 +126,11 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
         "term": components,
         "question": questions,
     }
-    columns = _typed("reward", "status", "coverage", "low", "high")
+    columns = _column_types("reward", "status", "coverage", "low", "high")
     if advantages is not None:
         columns["advantage"] = "double"
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
-    columns |= _typed(*(f"reason.{key}" for key in reasons), *_COUNTS)
+    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNTS)
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)
@@ -147,24 +147,24 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
 
 def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
     """Return the columns of the verdicts, without those that are unused in the run, and what builds a trace's rows."""
-    unused = set() if run.config.models else {"judge", "superseded"}
+    unused_columns = set() if run.config.models else {"judge", "superseded"}
     if not any(use.scope for use in run.config.evaluators):
-        unused.add("turn")
-    columns = _typed(*(field for field in _VERDICT if field not in unused))
+        unused_columns.add("turn")
+    columns = _column_types(*(field for field in _VERDICT_COLUMNS if field not in unused_columns))
     return columns, lambda trace: (
         _verdict_row(verdict, columns)
         for verdict in verdicts_about_response(trace, superseded=True)
     )
 
 
-def _typed(*names: str) -> _Columns:
+def _column_types(*names: str) -> _Columns:
     return {name: _KINDS.get(name, "string") for name in names}
 
 
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
     identity = (trace.task_id, trace.response_id, trace.agent)
-    row: ExportRow = dict(zip(IDENTITY, identity, strict=True))
+    row: ExportRow = dict(zip(IDENTITY_COLUMNS, identity, strict=True))
     if texts:
         row |= {
             "prompt": chat_text(task.query) if task else None,

@@ -50,7 +50,7 @@ class CallStore:
         """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
-        for ledger, keys in zip(self._ledgers, self._keys, strict=True):
+        for ledger, keys in zip(self._ledgers, self._call_hashes, strict=True):
             if hash(key) not in keys:
                 continue
             content, texts = self._read(ledger, "call", key)
@@ -68,12 +68,12 @@ class CallStore:
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
         if self._writer is not None:
-            self._keys[0].add(hash(answered.call.id))
+            self._call_hashes[0].add(hash(answered.call.id))
             await self._writer.append_durably([_draft(request, answered.call, answered.reply)])
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store a call without a reply, unless the request is stored already; `find` does not find it."""
-        if self._writer is not None and hash(call.id) not in self._keys[0]:
+        if self._writer is not None and hash(call.id) not in self._call_hashes[0]:
             self._writer.append([_draft(request, call)])
 
     def find_lookup(self, key: str) -> StoredLookup | None:
@@ -98,7 +98,7 @@ class CallStore:
             )
 
     @cached_property
-    def _keys(self) -> list[set[int]]:
+    def _call_hashes(self) -> list[set[int]]:
         """Hashes of the digests of all calls: most requests are new, and a lookup in the file costs more."""
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
 
@@ -138,11 +138,11 @@ class PlanningCalls(CallStore):
         self._run = run
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
-        if (run.folder / run_folder.PLANNING).exists():
+        if (run.folder / run_folder.PLANNING_FILE).exists():
             self._open_file()
 
     def _open_file(self) -> None:
-        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING)
+        self._file_ledger = Ledger.create(self._run.folder / run_folder.PLANNING_FILE)
         self._file_writer = Writer(self._file_ledger)
         self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
@@ -156,7 +156,7 @@ class PlanningCalls(CallStore):
             content, texts = self._file_calls._read(self._file_ledger, "call", key)
             body = {"call": content["call"]}
             self._run.ledger.append(RecordDraft("call", key, body, [*texts.values()]))
-            self._keys[0].add(hash(key))
+            self._call_hashes[0].add(hash(key))
         return call
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
@@ -200,11 +200,11 @@ class WritableRun(Run):
 
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
-        if not (folder / run_folder.LEDGER).exists():
+        if not (folder / run_folder.LEDGER_FILE).exists():
             run_folder.refuse_foreign(folder)
             return None
         run_folder.refuse_links(folder)
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
         with close_on_error(partial(run_folder.release_lock, lock)):
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
@@ -235,9 +235,9 @@ class WritableRun(Run):
         run_folder.refuse_links(folder)
         text = run_folder.config_text(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
-        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK_FILE)
         try:
-            run = cls(folder, Ledger.create(folder / run_folder.LEDGER), header, lock)
+            run = cls(folder, Ledger.create(folder / run_folder.LEDGER_FILE), header, lock)
         except BaseException:
             run_folder.remove_folder(folder, created)
             run_folder.release_lock(lock)

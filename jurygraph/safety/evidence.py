@@ -21,8 +21,8 @@ from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
 
 _HYPHENS = "-\u2010\u2011\ufe63\uff0d"
-_IN_NUMBERS = ".,:/_'"
-_IN_WORDS = "-_'"
+_SIGNS_IN_NUMBERS = ".,:/_'"
+_SIGNS_IN_WORDS = "-_'"
 _SIGNS = "-+\u2212\ufe63\uff0d"
 _FIXED_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
@@ -30,7 +30,7 @@ _DIGITS_IN_GROUP = 3
 _MAX_ENDING_LENGTH = 2
 """Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
-_UNSPACED = (
+_UNSPACED_SCRIPTS = (
     (0x0E00, 0x0EFF),
     (0x0F00, 0x0FFF),
     (0x1000, 0x109F),
@@ -53,7 +53,7 @@ def is_word_letter(char: str) -> bool:
         return False
     if unicodedata.east_asian_width(char) in ("W", "F"):
         return False
-    return not any(first <= ord(char) <= last for first, last in _UNSPACED)
+    return not any(first <= ord(char) <= last for first, last in _UNSPACED_SCRIPTS)
 
 
 def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> bool:
@@ -76,7 +76,7 @@ def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> 
             return True
     if _is_joiner(text, index, original_at):
         return True
-    return _is_joiner(text, index - 1, original_at) and not _has_elision(text, index)
+    return _is_joiner(text, index - 1, original_at) and not _begins_after_elision(text, index)
 
 
 def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool:
@@ -86,17 +86,17 @@ def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool
     left = text[index - 1]
     right = text[index + 1]
     if left.isdigit() and right.isdigit():
-        if mark in _IN_NUMBERS:
+        if mark in _SIGNS_IN_NUMBERS:
             return True
         group = text[index + 1 : index + 1 + _DIGITS_IN_GROUP]
         is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
         return is_group and original_at(index) in _FIXED_SPACES
-    if mark not in _IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
+    if mark not in _SIGNS_IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
         return False
     return mark != "-" or original_at(index) in _HYPHENS
 
 
-def _has_elision(text: str, index: int) -> bool:
+def _begins_after_elision(text: str, index: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
     beginning = text[index : index + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
@@ -130,12 +130,12 @@ _SPACE = re.compile(r"\s+")
 _WIDE_SPACE = re.compile("  +")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
-_SWALLOWED = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_LOST_BACKSLASHES = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
 _COMMAND = re.compile(r"\\[bfnrt](?=[A-Za-z])")
 _SWALLOWED_COMMAND = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
 _BLANK_COMMAND = "  "  # as long as the two characters that it replaces, so that offsets stay
-_NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
+_UNFOLDED_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
 
 
@@ -189,11 +189,11 @@ class SearchableText:
         inner = _DOTS.sub("", quotation.strip())
         if inner != quotation:
             attempts.append(inner)
-        restored = self._restore_backslashes(quotation)
-        if not restored:
-            restored = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
-        if restored is not None:
-            attempts.append(restored)
+        restored_quotation = self._restore_backslashes(quotation)
+        if not restored_quotation:
+            restored_quotation = self._restore_backslashes(quotation.strip(_BLANKS_AND_DOTS))
+        if restored_quotation is not None:
+            attempts.append(restored_quotation)
         for attempt in attempts:
             passage = self._find_candidate(attempt)
             if passage is not None:
@@ -208,7 +208,7 @@ class SearchableText:
         """
         if not (self._has_commands and _SWALLOWED_COMMAND.search(quotation)):
             return None
-        first = _SWALLOWED.get(quotation.lstrip(" ")[:1], "")
+        first = _LOST_BACKSLASHES.get(quotation.lstrip(" ")[:1], "")
         for passage in self._without_commands.find_all(quotation.replace("\b", " ")):
             start = passage.start - len(first)
             if start >= 0 and self.text.startswith(first, start):
@@ -454,7 +454,7 @@ def _is_joining(letter: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _compatible_form(cluster: str) -> str:
-    """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
+    """Return the NFKC form except for `_UNFOLDED_FORMS`, with white space as one space, no invisible characters."""
     plain = cluster.translate(_PLAIN_PUNCTUATION)
     normalized = unicodedata.normalize("NFC", "".join(map(_decompose, plain)))
     return remove_invisible(_SPACE.sub(" ", normalized))
@@ -463,7 +463,7 @@ def _compatible_form(cluster: str) -> str:
 def _decompose(letter: str) -> str:
     """Return the compatible characters of a letter; a superscript, fraction or circled digit is kept."""
     codes = unicodedata.decomposition(letter).split()
-    if not codes or codes[0] in _NEVER_FOLDED:
+    if not codes or codes[0] in _UNFOLDED_FORMS:
         return letter
     if codes[0].startswith("<"):  # the kind of the form
         codes = codes[1:]

@@ -32,7 +32,7 @@ from jurygraph.schema.conversation import RenderedText, Turn
 from jurygraph.schema.frozen_model import split_into_pieces
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
-INVISIBLE = (
+INVISIBLE_CHARACTERS = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -40,7 +40,7 @@ INVISIBLE = (
 """Invisible characters as a regex class: controls that are not white space, Unicode's default-ignorable code points
 (fillers, joiners, bidirectional marks, variation selectors, tags), blanks that are not white space, and surrogates."""
 
-_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_INVISIBLE = re.compile(f"[{INVISIBLE_CHARACTERS}]+")
 _NON_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
 _CONTROLS = dict.fromkeys((*range(9), *range(14, 32), 127))
 _REPLACEMENTS = dict(
@@ -56,8 +56,9 @@ _REPLACEABLE = re.compile(f"[{''.join(_REPLACEMENTS)}]")
 _STACKED_MARKS = re2.compile(r"\p{M}{8}\p{M}+")
 """More marks on one letter than any script uses. Normalising them takes the square of their number."""
 
-_UNUSUAL = re2.compile(
-    f"[{INVISIBLE.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]|{_STACKED_MARKS.pattern}"
+_UNUSUAL_CHARACTER = re2.compile(
+    f"[{INVISIBLE_CHARACTERS.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]"
+    f"|{_STACKED_MARKS.pattern}"
 )
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 _PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
@@ -79,11 +80,11 @@ def fold_text(text: str) -> str:
 def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
     # few texts have invisible characters, stacked marks or other punctuation
-    if _UNUSUAL.search(text) is not None:
+    if _UNUSUAL_CHARACTER.search(text) is not None:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACKED_MARKS.sub("", plain))
-    decomposed = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
+    decomposed_text = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed_text)).casefold()
 
 
 def letters_and_digits(read: str) -> str:
@@ -99,7 +100,7 @@ _OPENING_TAGS = (
 _MIN_WORDS = 3
 _MAX_MEMORY_BYTES = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
-_BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
+_LETTER_SEPARATOR = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
 
 _LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
@@ -124,17 +125,19 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = _load("openings")
-    before = rf"{_BETWEEN}*(?:{_any_of(lists['before'])}{_BETWEEN}+)*"
-    opener = f"(?:{_OPENING_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
-    filler = _any_of(chain.from_iterable(lists["fillers"].values()))
-    openers = rf"{before}(?:{opener}{_BETWEEN}*)+"
+    before = rf"{_LETTER_SEPARATOR}*(?:{_one_of_patterns(lists['before'])}{_LETTER_SEPARATOR}+)*"
+    opener = (
+        f"(?:{_OPENING_TAGS}|{_one_of_patterns(chain.from_iterable(lists['openers'].values()))})"
+    )
+    filler = _one_of_patterns(chain.from_iterable(lists["fillers"].values()))
+    openers = rf"{before}(?:{opener}{_LETTER_SEPARATOR}*)+"
     either = f"(?:{opener}|{filler})"
-    fillers = rf"{before}{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    fillers = rf"{before}{either}(?:{_LETTER_SEPARATOR}+{either})*{_LETTER_SEPARATOR}*"
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
     return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
 
-def _any_of(patterns: Iterable[str]) -> str:
+def _one_of_patterns(patterns: Iterable[str]) -> str:
     plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
     return f"(?:{plain})"
 
@@ -319,9 +322,9 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     for text in (folded_query, fold_text(reference)):
         for signs, _ in _find_combinations(View(text.encode())):
             allowed |= signs
-    for topic, topic_signs in _SIGNS["allowed_signs"].items():
+    for topic, sign_names in _SIGNS["allowed_signs"].items():
         if is_about(topic, folded_query):
-            allowed.update(topic_signs.split())
+            allowed.update(sign_names.split())
     return frozenset(allowed)
 
 
@@ -330,12 +333,14 @@ def is_about(topic: str, folded_query: str) -> bool:
     return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
-_BOXED: list[str] = []
+_BOXED_LETTERS: list[str] = []
 for _first in (0x1F150, 0x1F170, 0x1F1E6):
-    _BOXED += [f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)]
+    _BOXED_LETTERS += [
+        f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
+    ]
 _FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
-_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
-_LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
+_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED_LETTERS]
+_LATIN_LOOKALIKES = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
 _FOREIGN_LETTERS = "".join(pair[0] for pair in _FOREIGN_PAIRS)
@@ -378,7 +383,7 @@ def find_views(text: str, read: str) -> Iterator[View]:
     # what may have tags, selectors and direction controls
     non_ascii = b"" if text.isascii() else raw
     if not read.isascii() and _MIXED_ALPHABETS.search(content) is not None:
-        yield View(read.translate(_LOOKS_LIKE).encode())
+        yield View(read.translate(_LATIN_LOOKALIKES).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
     comments = b"\n".join(match[1] or match[2] for match in _HIDDEN_COMMENT.finditer(content))
@@ -477,8 +482,8 @@ def _gate_conversation(
         if found is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
     # an address may be split over several messages
-    spoken = _join_spoken(text, written)
-    found = stopping_gate(spoken, address_gates, query=query, reference=reference)
+    spoken_text = _join_spoken(text, written)
+    found = stopping_gate(spoken_text, address_gates, query=query, reference=reference)
     if found is not None:
         return found
     last = [turn for turn in written if turn.message == written[-1].message]
@@ -493,8 +498,8 @@ def _join_spoken(text: RenderedText, turns: Iterable[Turn]) -> str:
     return "\n\n".join(text[turn.start : turn.end] for turn in turns if turn.kind == "text")
 
 
-_VISIBLE = re.compile(f"[^\\s{INVISIBLE}]")
-_WORD_CHARACTER = re.compile(f"(?![{INVISIBLE}])[^\\W_]")
+_VISIBLE = re.compile(f"[^\\s{INVISIBLE_CHARACTERS}]")
+_WORD_CHARACTER = re.compile(f"(?![{INVISIBLE_CHARACTERS}])[^\\W_]")
 _MAX_WORD_LENGTH = 30
 
 
@@ -602,8 +607,8 @@ def _letters_of(reference: str) -> str:
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
     if response == reference:
         return "it is the reference"
-    has_little_else = len(response) <= (1 + _MAX_EXTRA) * len(reference)
-    if reference in response and (weight >= _LONG_REFERENCE_LETTERS or has_little_else):
+    is_little_longer = len(response) <= (1 + _MAX_EXTRA) * len(reference)
+    if reference in response and (weight >= _LONG_REFERENCE_LETTERS or is_little_longer):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
     shorter, longer = sorted((len(response), len(reference)))

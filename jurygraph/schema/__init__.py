@@ -43,7 +43,6 @@ from jurygraph.schema.plan import SkippedRule as SkippedRule
 from jurygraph.schema.plan import Survey as Survey
 from jurygraph.schema.plan import SurveyWithoutTexts as SurveyWithoutTexts
 from jurygraph.schema.plan import Wave as Wave
-from jurygraph.schema.task import Action as Action
 from jurygraph.schema.task import Annotation as Annotation
 from jurygraph.schema.task import Audience as Audience
 from jurygraph.schema.task import Constraint as Constraint
@@ -57,6 +56,7 @@ from jurygraph.schema.task import ProfilesLine as ProfilesLine
 from jurygraph.schema.task import ReadConstraint as ReadConstraint
 from jurygraph.schema.task import ReadStakeholder as ReadStakeholder
 from jurygraph.schema.task import ReadTension as ReadTension
+from jurygraph.schema.task import ReferenceCall as ReferenceCall
 from jurygraph.schema.task import RejectedEdge as RejectedEdge
 from jurygraph.schema.task import Response as Response
 from jurygraph.schema.task import ResponseLine as ResponseLine

@@ -446,7 +446,7 @@ _SECRET = re.compile(
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
     re.IGNORECASE,
 )
-_RESERVED = frozenset(
+_RESERVED_PARAMETERS = frozenset(
     (
         "model",
         "messages",
@@ -540,7 +540,7 @@ class CallsConfig(FrozenModel):
         if isinstance(extra, dict):
             names += extra
         for name in names:
-            if name in _RESERVED:
+            if name in _RESERVED_PARAMETERS:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
         # the highest possible cost of a reply is computed from these limits
         for name in ("max_tokens", "max_completion_tokens"):
@@ -566,7 +566,7 @@ class ModelUse(CodeModel, NamedModel):
     calls: CallsConfig = CallsConfig()
 
     @field_serializer("calls", mode="wrap")
-    def _write_given(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
+    def _write_own_settings(self, calls: CallsConfig, write: SerializerFunctionWrapHandler) -> Any:
         """Leave out what the config's `calls` decide, so that a stored config is read as the same one."""
         return {
             name: value for name, value in write(calls).items() if name in calls.model_fields_set

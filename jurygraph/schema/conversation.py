@@ -1,9 +1,9 @@
 """Conversations: messages in the form of OpenAI's chats, and the text that they are judged as.
 
 Judges, gates and quotations need one text, so that messages are rendered: each part under a line that says whose it is.
-The rendering is frozen (`RENDERING`), because stored offsets of quotations count its characters; the messages are
-stored, and the text is made again from them. Nothing in a message is escaped: a message can write lines that look like
-headers, and so the text remembers which characters are whose (`Turn`), and prompts fence each message by itself.
+The rendering is frozen (`RENDERING_VERSION`), because stored offsets of quotations count its characters; the messages
+are stored, and the text is made again from them. Nothing in a message is escaped: a message can write lines that look
+like headers, and so the text remembers which characters are whose (`Turn`), and prompts fence each message by itself.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.messages import describe_value, quote
 from jurygraph.schema.frozen_model import FrozenModel, canonical_json
 
-RENDERING = 1
+RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
 
 MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
@@ -237,8 +237,8 @@ def render_view(
     """
     all_blocks = _list_blocks(messages)
     rendering = _join(all_blocks, has_headers=not is_one_reply(messages))
-    until_turn = messages if turn is None else messages[: turn + 1]
-    last = last_reply_index(until_turn)
+    earlier_messages = messages if turn is None else messages[: turn + 1]
+    last = last_reply_index(earlier_messages)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
@@ -246,12 +246,12 @@ def render_view(
             is_visible = block.message == last and block.kind == "text"
         else:
             is_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_visible and block.message < len(until_turn):
+        if is_visible and block.message < len(earlier_messages):
             blocks.append(block)
             origins.append(part.start)
     if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
         return rendering
-    has_headers = sees != "last_reply" and not is_one_reply(until_turn)
+    has_headers = sees != "last_reply" and not is_one_reply(earlier_messages)
     return _join(blocks, has_headers=has_headers, origins=origins)
 
 
@@ -344,8 +344,8 @@ def require_calls_before_results(
 def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
     only = messages[0]
-    has_more = len(messages) > 1 or only.tool_calls or only.reasoning
-    if has_more or only.role != "assistant":
+    has_other_content = len(messages) > 1 or only.tool_calls or only.reasoning
+    if has_other_content or only.role != "assistant":
         return False
     return [kind for kind, _ in only.parts()] == ["text"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.messages import (
     Path,
@@ -130,7 +130,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_CANONICAL_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _ASCII = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
@@ -148,24 +148,24 @@ _LONG_TEXT = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
 _TEXT = {str}
-_PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
+_PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantObject))
 
 
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
-    text = _write_quickly(value, _insert_canonical, orjson.OPT_SORT_KEYS)
-    return _CANONICAL.encode(value).encode("ascii") if text is None else _escape(text)
+    text = _write_plain_json(value, _insert_canonical, orjson.OPT_SORT_KEYS)
+    return _CANONICAL_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
 
 
 def ascii_json(value: Any) -> bytes:
     """Return JSON as `canonical_json` does, with the keys in the order of the value."""
-    text = _write_quickly(value)
+    text = _write_plain_json(value)
     return _ASCII.encode(value).encode("ascii") if text is None else _escape(text)
 
 
 def compact_json(value: Any) -> bytes:
     """Return JSON in UTF-8 without spaces, with the keys in the order of the value."""
-    text = _write_quickly(value)
+    text = _write_plain_json(value)
     return _COMPACT.encode(value).encode() if text is None else text
 
 
@@ -178,7 +178,7 @@ def iter_strings(value: Any) -> Iterator[str]:
             yield from iter_strings(inner)
 
 
-def _write_quickly(
+def _write_plain_json(
     value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0
 ) -> bytes | None:
     """Return the JSON by orjson, in a tenth of the time, where the standard library writes the same but for escapes."""
@@ -211,7 +211,7 @@ def _has_plain_values(value: Any) -> bool:
     values = [value]
     for part in values:  # grows with the parts of its parts
         kind = type(part)
-        if kind in _PLAIN:
+        if kind in _PLAIN_TYPES:
             continue
         if kind is dict:
             values += part.values()
@@ -280,7 +280,7 @@ def _has_long_text(value: Any) -> bool:
     )
 
 
-class FrozenModel(Displayed, BaseModel):
+class FrozenModel(ShortRepr, BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
     model_config = ConfigDict(

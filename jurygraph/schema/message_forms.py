@@ -17,13 +17,13 @@ from jurygraph.schema.conversation import ChatMessage
 
 Fields = dict[str, Any]
 
-_KNOWN = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
+_KNOWN_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
 _ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
 _REASONING = ("reasoning", "reasoning_content", "thinking")
 """Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
-_LIKE_A_FIELD = 0.85
+_MIN_FIELD_SIMILARITY = 0.85
 """Similarity from which an unknown field is taken for a slip; servers add others, such as `annotations`."""
 
 
@@ -68,7 +68,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
         )
     fields = {name: content for name, content in item.items() if content is not None}
     _refuse_slips(fields, index)
-    message: Fields = {name: fields[name] for name in _KNOWN if name in fields}
+    message: Fields = {name: fields[name] for name in _KNOWN_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
         message["role"] = _ROLES.get(message["role"], message["role"])
     reasoning = [fields[name] for name in _REASONING if isinstance(fields.get(name), str)]
@@ -123,9 +123,9 @@ def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refuse_slips(fields: Fields, index: int) -> None:
     for name in fields:
-        if name in _KNOWN or name in _REASONING or not isinstance(name, str):
+        if name in _KNOWN_FIELDS or name in _REASONING or not isinstance(name, str):
             continue
-        similar = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_LIKE_A_FIELD)
+        similar = difflib.get_close_matches(name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY)
         if similar:
             raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar[0]}?")
 

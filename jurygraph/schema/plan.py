@@ -53,7 +53,7 @@ WELFARE: tuple[str, ...] = get_args(Welfare)
 """Names of the combiners that make one number of stakeholders' utilities."""
 VoteRule = Literal["discard-first", "all-seats"]
 """The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
-SUBMITTED = "submitted"
+SUBMITTED_RESPONSE = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
 
@@ -115,7 +115,7 @@ class Question(FrozenModel):
     branch: Branch = "checks"
     layer: Layer = "check"
     scope: QuestionScope = "response"
-    material: Id = SUBMITTED
+    material: Id = SUBMITTED_RESPONSE
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
     pairs: Pairs = "ordered"

@@ -18,7 +18,7 @@ from pydantic import (
 
 from jurygraph.messages import format_path, quote
 from jurygraph.schema.conversation import (
-    RENDERING,
+    RENDERING_VERSION,
     ChatMessage,
     RenderedText,
     Sees,
@@ -287,12 +287,12 @@ class Reviewer(FrozenModel):
     id: Id
 
 
-Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
+NamedItem = TypeVar("NamedItem", Stakeholder, Criterion, Reviewer, Constraint)
 
 
-def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
+def sort_by_id(items: Iterable[NamedItem]) -> tuple[NamedItem, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
-    return tuple(sorted(things, key=lambda thing: thing.id))
+    return tuple(sorted(items, key=lambda item: item.id))
 
 
 HasPeople = TypeVar("HasPeople", "Task", "TaskDefaults")
@@ -312,7 +312,7 @@ def _check_people(model: HasPeople) -> HasPeople:
     return model
 
 
-class Action(FrozenModel):
+class ReferenceCall(FrozenModel):
     """A call of a tool that a reference asks for."""
 
     name: Id
@@ -358,7 +358,7 @@ class Task(FrozenModel):
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
+    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
     tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
@@ -454,7 +454,7 @@ class TaskView(FrozenModel):
     group: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     reference_messages: Messages | None = Field(default=None, exclude_if=is_none)
-    reference_actions: tuple[Action, ...] | None = Field(default=None, exclude_if=is_none)
+    reference_actions: tuple[ReferenceCall, ...] | None = Field(default=None, exclude_if=is_none)
     tools: ToolDefinitions | None = Field(default=None, exclude_if=is_none)
     context: ContextPassages | None = Field(default=None, exclude_if=is_none)
 
@@ -537,7 +537,7 @@ class Response(FrozenModel):
         if not texts:
             problem = "`text` is not that of the `messages`"
             raise ValueError(f"{problem}, from which it is made; leave one of them out")
-        response.__dict__.update(text=texts[0], rendering=RENDERING)
+        response.__dict__.update(text=texts[0], rendering=RENDERING_VERSION)
         return response
 
     @property

@@ -43,12 +43,12 @@ class ScoreCalibration(FrozenModel):
         if not isinstance(value, Mapping) or "digest" not in value:
             return build(value)
         fields = {name: content for name, content in value.items() if name != "digest"}
-        built = build(fields)
-        if value["digest"] != built.digest:
+        expected_calibration = build(fields)
+        if value["digest"] != expected_calibration.digest:
             raise ValueError(
                 "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
             )
-        return built
+        return expected_calibration
 
     @model_validator(mode="after")
     def _check_knots(self) -> Self:

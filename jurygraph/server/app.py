@@ -22,12 +22,12 @@ from jurygraph.server.openapi import describe_server
 from jurygraph.server.protocols import PROTOCOLS, Protocol
 from jurygraph.server.requests_in_work import HttpAnswer, RequestInWork, RequestsInWork
 from jurygraph.server.reward_service import RewardService
-from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable
+from jurygraph.server.settings import RETRY_SECONDS, Refusal, unavailable_refusal
 from jurygraph.sources.files import count_levels
 from jurygraph.web_access import is_token, require_origin
 
 log = logging.getLogger(__name__)
-_ALIVE = "/healthz"
+_LIVENESS_PATH = "/healthz"
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LONGEST_KEY = 200
 """Characters of an idempotency key."""
@@ -58,14 +58,16 @@ class RewardServer:
         self._open_requests = 0
         self._is_draining = False
         settings = service.settings
-        self.app = web.Application(middlewares=[self._guard], client_max_size=settings.largest_body)
+        self.app = web.Application(
+            middlewares=[self._serve_safely], client_max_size=settings.largest_body
+        )
         self._paths: set[str] = set()
         for protocol in PROTOCOLS:
             self._paths.add(protocol.path)
             handle = partial(self._handle, protocol(settings, service.plans))
             self.app.router.add_post(protocol.path, handle)
         for path, show in (
-            (_ALIVE, self._show_health),
+            (_LIVENESS_PATH, self._show_health),
             ("/readyz", self._show_readiness),
             ("/metrics", self._show_metrics),
             ("/openapi.json", self._show_description),
@@ -86,34 +88,34 @@ class RewardServer:
         await self._service.close()
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
+    async def _serve_safely(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
         started = perf_counter()
         try:
             require_origin(request, self._hosts, self._token, "jurygraph serve")
-            if request.path != _ALIVE:  # a probe has no token
+            if request.path != _LIVENESS_PATH:  # a probe has no token
                 self._require_token(request)
             response = await handler(request)
         except web.HTTPException as refused:
             problem = self._explain(request, refused)
-            response = _respond(HttpAnswer(refused.status, _error(problem)))
+            response = _build_response(HttpAnswer(refused.status, _error(problem)))
         except Refusal as refused:
-            response = _respond(_refuse(refused))
+            response = _build_response(_refuse(refused))
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def _explain(self, request: web.Request, refused: web.HTTPException) -> str:
+    def _explain(self, request: web.Request, http_error: web.HTTPException) -> str:
         """Return what is wrong with a request that no handler took, and what would be right."""
-        if isinstance(refused, web.HTTPMethodNotAllowed):
-            methods = " or ".join(sorted(refused.allowed_methods - {"HEAD"}))
+        if isinstance(http_error, web.HTTPMethodNotAllowed):
+            methods = " or ".join(sorted(http_error.allowed_methods - {"HEAD"}))
             return f"{request.path}: is not for {request.method}; use {methods}"
-        if isinstance(refused, web.HTTPNotFound):
+        if isinstance(http_error, web.HTTPNotFound):
             paths = sorted(self._paths)
             hint = did_you_mean(request.path, paths) or f"there are {', '.join(paths)}"
             return f"there is no {quote(request.path)}; {hint}"
-        return refused.text or refused.reason
+        return http_error.text or http_error.reason
 
     def _require_token(self, request: web.Request) -> None:
         if self._token is None:
@@ -127,7 +129,7 @@ class RewardServer:
     async def _handle(self, protocol: Protocol, request: web.Request) -> web.StreamResponse:
         """Answer a request with rewards, or refuse it."""
         if self._is_draining:
-            raise unavailable("the server ends; send this to the next one")
+            raise unavailable_refusal("the server ends; send this to the next one")
         in_work = max(self._open_requests, len(self._requests.unfinished))
         if in_work >= self._service.settings.most_requests:
             raise Refusal(429, f"{in_work} requests are in work already", RETRY_SECONDS)
@@ -143,7 +145,7 @@ class RewardServer:
             is_member = names_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
             opened = self._requests.open(protocol.path, key, body, start, is_member)
-            return _respond(await self._wait_for(opened))
+            return _build_response(await self._wait_for(opened))
         finally:
             self._open_requests -= 1
 
@@ -157,9 +159,9 @@ class RewardServer:
             request.waiting -= 1
         if not request.work.done():
             problem = f"not scored within {deadline:g} s; the judge goes on"
-            return _refuse(unavailable(f"{problem}, and the same request gets its answer"))
+            return _refuse(unavailable_refusal(f"{problem}, and the same request gets its answer"))
         if request.work.cancelled():
-            return _refuse(unavailable("the server ended before this was scored"))
+            return _refuse(unavailable_refusal("the server ended before this was scored"))
         reply = request.work.result()
         if reply.status == 200:
             self._requests.note_delivered(request)
@@ -184,7 +186,7 @@ class RewardServer:
         except (InputError, PlanError, ConfigError) as error:
             return HttpAnswer(422, _error(str(error)))
         except JurygraphError as error:  # the judge gave no reward
-            return _refuse(unavailable(str(error)))
+            return _refuse(unavailable_refusal(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
             return HttpAnswer(500, _error("an error of the server; its log has more"))
@@ -194,9 +196,9 @@ class RewardServer:
 
     async def _show_readiness(self, request: web.Request) -> web.StreamResponse:
         if self._is_draining:
-            raise unavailable("the server ends")
+            raise unavailable_refusal("the server ends")
         if self._service.outage is not None:
-            raise unavailable(f"the judge gives no rewards: {self._service.outage}")
+            raise unavailable_refusal(f"the judge gives no rewards: {self._service.outage}")
         return web.json_response({"status": "ready"})
 
     async def _show_metrics(self, request: web.Request) -> web.StreamResponse:
@@ -236,15 +238,15 @@ def _refuse_half_characters(content: Any) -> None:
         raise Refusal(422, f"{problem}; write the whole character") from None
 
 
-def _refuse(refused: Refusal) -> HttpAnswer:
-    return HttpAnswer(refused.status, _error(str(refused)), refused.retry_after)
+def _refuse(refusal: Refusal) -> HttpAnswer:
+    return HttpAnswer(refusal.status, _error(str(refusal)), refusal.retry_after)
 
 
 def _error(message: str) -> bytes:
     return json.dumps({"error": message}).encode()
 
 
-def _respond(reply: HttpAnswer) -> web.Response:
+def _build_response(reply: HttpAnswer) -> web.Response:
     response = web.Response(status=reply.status, body=reply.body, content_type="application/json")
     if reply.retry_after is not None:
         response.headers["Retry-After"] = str(reply.retry_after)

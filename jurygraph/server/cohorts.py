@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
-from jurygraph.server.settings import Refusal, unavailable
+from jurygraph.server.settings import Refusal, unavailable_refusal
 
-MOST_KEPT = 4096
+MAX_SCORED_MEMBERS = 4096
 """Members of scored cohorts that are kept, so that late ones are told so."""
 
 ScoreMembers = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
@@ -63,7 +63,7 @@ class JoinedCohort(NamedTuple):
     positions: list[int]
 
 
-class Cohorts:
+class CohortTable:
     """Brings members together by their key."""
 
     def __init__(self, wait: float) -> None:
@@ -172,7 +172,7 @@ class Cohorts:
         cohort.traces.set_result(traces)
         if self._cohorts.get(key) is cohort:
             self._kept += len(cohort.members)
-        while self._kept > MOST_KEPT:
+        while self._kept > MAX_SCORED_MEMBERS:
             finished = (other for other, found in self._cohorts.items() if found.traces.done())
             self._forget(next(finished))
 
@@ -195,4 +195,6 @@ class Cohorts:
         for key, cohort in list(self._cohorts.items()):
             if not cohort.is_closed:
                 cohort.timer.cancel()
-                self._fail(key, cohort, unavailable("the server ends; send the group again"))
+                self._fail(
+                    key, cohort, unavailable_refusal("the server ends; send the group again")
+                )

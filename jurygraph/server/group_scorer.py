@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
 from jurygraph.schema import Trace
-from jurygraph.server.settings import unavailable
+from jurygraph.server.settings import unavailable_refusal
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class GroupScorer:
         except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
             self._fail(batch, error)
         finally:
-            self._fail(batch, unavailable("the server ended before this was scored"))
+            self._fail(batch, unavailable_refusal("the server ended before this was scored"))
 
     def _fail(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
         for waiting in batch:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.server.reward_service import RewardService
 
-BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+LATENCY_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Upper ends of the intervals into which the seconds of requests fall."""
 
 _Line = tuple[dict[str, str], float]
@@ -27,7 +27,7 @@ class RequestMetrics:
         if status == 200:
             self._answered += 1
             self._seconds += seconds
-            self._buckets.update(bound for bound in BUCKETS if seconds <= bound)
+            self._buckets.update(bound for bound in LATENCY_BUCKETS if seconds <= bound)
 
     def render(self, service: RewardService, in_work: int) -> str:
         """Return all figures as text."""
@@ -64,7 +64,7 @@ class RequestMetrics:
         name = "jurygraph_request_seconds"
         yield f"# HELP {name} Seconds of requests with rewards in reply."
         yield f"# TYPE {name} histogram"
-        for bound in BUCKETS:
+        for bound in LATENCY_BUCKETS:
             yield f'{name}_bucket{{le="{bound:g}"}} {self._buckets[bound]}'
         yield f'{name}_bucket{{le="+Inf"}} {self._answered}'
         yield f"{name}_sum {self._seconds:g}"

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from jurygraph.messages import quote
 from jurygraph.server.settings import Refusal
 
-MOST_KEPT = 4096
-LARGEST_KEPT = 64 << 20
+MAX_KEPT_REPLIES = 4096
+MAX_KEPT_BYTES = 64 << 20
 """Replies that are kept for a request that comes again, and the bytes of them."""
 
 
@@ -88,7 +88,7 @@ class RequestsInWork:
             return
         self._kept[request] = len(work.result().body)
         self._kept_bytes += self._kept[request]
-        while len(self._kept) > MOST_KEPT or self._kept_bytes > LARGEST_KEPT:
+        while len(self._kept) > MAX_KEPT_REPLIES or self._kept_bytes > MAX_KEPT_BYTES:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, request: RequestInWork) -> None:

@@ -21,7 +21,7 @@ from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Response, Task, Trace
-from jurygraph.server.cohorts import CohortKey, Cohorts, JoinedCohort
+from jurygraph.server.cohorts import CohortKey, CohortTable, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
     WINDOW_OF_CODE,
@@ -31,7 +31,7 @@ from jurygraph.server.settings import (
 )
 from jurygraph.server.task_plans import TaskPlans
 
-SINGLES_A_GROUP = 8
+SINGLES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
@@ -84,14 +84,14 @@ class RewardService:
         if window is None:
             window = WINDOW_OF_MODELS if jury.gateways else WINDOW_OF_CODE
         self.scorer = GroupScorer(jury, window)
-        self.cohorts = Cohorts(settings.cohort_wait)
+        self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardCounts()
         self.outage: str | None = None
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_A_GROUP)
+        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_PER_GROUP)
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.

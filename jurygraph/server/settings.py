@@ -52,6 +52,6 @@ class Refusal(JurygraphError):
         super().__init__(message)
 
 
-def unavailable(message: str) -> Refusal:
+def unavailable_refusal(message: str) -> Refusal:
     """Return the refusal of a request that is worth sending again."""
     return Refusal(503, message, RETRY_SECONDS)

@@ -10,7 +10,7 @@ from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Plan, Task
 from jurygraph.server.settings import Refusal
 
-MOST_KEPT = 4096
+MAX_PLANS_IN_MEMORY = 4096
 """Plans of tasks from requests that are kept for the next request with the same task."""
 
 
@@ -52,7 +52,7 @@ class TaskPlans:
             planning = asyncio.ensure_future(self._jury.aprepare(task))
             self._plans[key] = planning
             planning.add_done_callback(lambda done: self._forget_failed(key, done))
-            while len(self._plans) > MOST_KEPT:
+            while len(self._plans) > MAX_PLANS_IN_MEMORY:
                 self._plans.popitem(last=False)
         else:
             self._plans.move_to_end(key)

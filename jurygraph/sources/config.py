@@ -156,10 +156,10 @@ def _explain(error: MarkedYAMLError) -> str:
     return f"{problem}; {_SYNTAX_HINT}"
 
 
-SIGNALS = ("vanilla", "rerank", "emb")
+SIGNAL_NAMES = ("vanilla", "rerank", "emb")
 AGENTS = (2, 3, 4)
 PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNALS, AGENTS)),
+    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENTS)),
     "macrm-single",
     "macrm-multi-head",
 )

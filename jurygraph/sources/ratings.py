@@ -303,8 +303,8 @@ def read_models(
     missing = [name for name in model.model_fields if name not in column_of]
     unread: dict[str, str | None] = {}
     for column in sorted(set(present) - set(column_of.values())):
-        is_ours = column in _COLUMNS
-        unread[column] = None if is_ours else did_you_mean(column.casefold(), missing)
+        is_known_column = column in _COLUMNS
+        unread[column] = None if is_known_column else did_you_mean(column.casefold(), missing)
     return FileRows(str(path), tuple(rows), column_of, unread)
 
 
@@ -473,12 +473,14 @@ def _parse_json(text: str) -> Any:
 QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
-_BREAKS = f"[{QUOTED_CHARACTERS}]"
+_LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
-_FORMULA = re.compile(rf"^{_BLANKS}'*(?={_BREAKS})|(?:^|{_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])")
-_NEUTRALISED = re.compile(
-    rf"((?:^|{_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_BREAKS})"
+_FORMULA = re.compile(
+    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])"
+)
+_NEUTRALISED_FORMULA = re.compile(
+    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
 )
 
 
@@ -491,7 +493,7 @@ def escape_formulas(text: str) -> str:
 
 
 def unescape_formulas(text: str) -> str:
-    return _NEUTRALISED.sub(lambda match: match[1] if match[2] is None else match[2], text)
+    return _NEUTRALISED_FORMULA.sub(lambda match: match[1] if match[2] is None else match[2], text)
 
 
 _MAX_BYTES = 64 << 20

@@ -155,12 +155,12 @@ def make_sheets(
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
-    dealt = [item for item in items if item.key not in gold_keys]
-    dealt.sort(key=lambda item: item.key)
-    strata = [(item.author or item.agent or "", item.domain or "") for item in dealt]
+    dealt_items = [item for item in items if item.key not in gold_keys]
+    dealt_items.sort(key=lambda item: item.key)
+    strata = [(item.author or item.agent or "", item.domain or "") for item in dealt_items]
     names = sorted(reviewers)
-    has_rated = np.zeros((len(dealt), len(names)), dtype=np.bool_)
-    for row, item in enumerate(dealt):
+    has_rated = np.zeros((len(dealt_items), len(names)), dtype=np.bool_)
+    for row, item in enumerate(dealt_items):
         has_rated[row] = [name in raters.get(item.key, ()) for name in names]
     if has_rated.any():
         assigned = _assign_others(has_rated, per_item, rng)
@@ -174,7 +174,7 @@ def make_sheets(
     key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        reviewed = [*sorted_gold, *compress(dealt, assigned[:, column])]
+        reviewed = [*sorted_gold, *compress(dealt_items, assigned[:, column])]
         swapped = rng.permutation(len(reviewed)) % 2 == 1
         sheets[reviewer] = []
         for index in rng.permutation(len(reviewed)).tolist():
@@ -257,7 +257,7 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     for identity, row in key_rows.items():
         vote = votes.get(identity)
         ordered.append(vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False))
-    return _screen(ordered)
+    return _screen_votes(ordered)
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
@@ -267,7 +267,7 @@ def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: A
     )
 
 
-def _screen(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
+def _screen_votes(votes: Sequence[SheetVote]) -> Iterator[SheetVote]:
     """Yield the votes with `is_due`. Raises `InputError` for a score where it is not true."""
     scores: dict[tuple[str | None, ...], Any] = {}
     for vote in votes:
@@ -312,7 +312,7 @@ def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
     return [int(count) + gold for count in shared[pairs]]
 
 
-_ROUNDS = 30
+_SWAP_ROUNDS = 30
 """Swaps of every item; the overlaps of reviewers no longer change in distribution after about ten."""
 
 
@@ -336,7 +336,7 @@ def assign_reviewers(
     seats = rng.permutation(reviewers)[seat_numbers]
     assigned = np.zeros((len(codes), reviewers), dtype=np.bool_)
     assigned[order[:, None], seats] = True
-    for _ in range(_ROUNDS):
+    for _ in range(_SWAP_ROUNDS):
         _swap_reviewers(assigned, codes, rng)
     return assigned
 
@@ -371,7 +371,7 @@ def _swap_reviewers(assigned: Bools, codes: Ints, rng: np.random.Generator) -> N
     number = (assigned[first] & differs).sum(axis=1)
     keys = np.where(differs, rng.random(differs.shape), np.inf)
     ranks = keys.argsort(axis=1).argsort(axis=1)
-    goes_to_first = ranks < number[:, None]
+    is_for_first = ranks < number[:, None]
     common = assigned[first] & ~differs
-    assigned[first] = common | goes_to_first
-    assigned[second] = common | (differs & ~goes_to_first)
+    assigned[first] = common | is_for_first
+    assigned[second] = common | (differs & ~is_for_first)

@@ -191,14 +191,16 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         self._defaults = defaults
         self.shard = shard
         with ExitStack() as resources, require_temporary_space():
-            enter = resources.enter_context
+            enter_context = resources.enter_context
             self._responses: TextFile | None
             if columns is not None:
-                self._tasks, self._responses = enter(open_table(path, columns))
+                self._tasks, self._responses = enter_context(open_table(path, columns))
             else:
-                self._tasks = enter(closing(TextFile(path)))
-                self._responses = None if responses is None else enter(closing(TextFile(responses)))
-            self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
+                self._tasks = enter_context(closing(TextFile(path)))
+                self._responses = (
+                    None if responses is None else enter_context(closing(TextFile(responses)))
+                )
+            self._edges = None if edges is None else enter_context(closing(EdgesFile(edges)))
             self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
             self.responses_file: FileDigest | None = None

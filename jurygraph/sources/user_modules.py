@@ -29,7 +29,7 @@ from jurygraph.schema import Config, ToolUse
 CODE_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
-_DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
+_DOTTED_NAME = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
 _PACKAGE = "jurygraph_folder_"
 
 
@@ -170,7 +170,7 @@ def plain_module_name(name: str) -> str:
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
     for key, path in _paths(config):
-        if isinstance(path, str) and (match := _DOTTED.fullmatch(path)):
+        if isinstance(path, str) and (match := _DOTTED_NAME.fullmatch(path)):
             yield key, match[1]
 
 

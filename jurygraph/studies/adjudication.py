@@ -25,7 +25,7 @@ from jurygraph.studies import consensus
 from jurygraph.studies.consensus import (
     FittedConsensus,
     StudyPreset,
-    name_likeliest,
+    name_likeliest_classes,
     rank_agents,
 )
 from jurygraph.studies.report import Report, ReportTable
@@ -85,7 +85,7 @@ class MovedAgent(NamedTuple):
     rank: float
 
 
-class Moved(NamedTuple):
+class ConsensusChange(NamedTuple):
     """The number of new `labels`, and what they moved.
 
     Items with another likeliest label come first, and then those whose ambiguity changed most; agents by their rank.
@@ -146,17 +146,17 @@ def report(
     scores = fitted.scores(fitted.method)
     now = SavedConsensus(agents=scores, **consensus.describe_fit(fitted))
     _refuse_others(before, now)
-    moved = compare(before, now)
-    items = _table(MovedItem._fields, moved.items)
-    agents = _table(MovedAgent._fields, moved.agents)
-    other_labels = sum(item.label != item.label_before for item in moved.items)
+    change = compare(before, now)
+    items = _table(MovedItem._fields, change.items)
+    agents = _table(MovedAgent._fields, change.agents)
+    other_labels = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted, advance)
     return replace(
         report,
-        figures={**report.figures, "moved": moved},
+        figures={**report.figures, "moved": change},
         sections=[items, agents, *report.sections],
         conclusion=[
-            f"new labels: {moved.labels}; items with another likeliest label: {other_labels}",
+            f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
             f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",
         ],
     )
@@ -182,23 +182,23 @@ def _refuse_others(before: SavedConsensus, now: SavedConsensus) -> None:
         )
 
 
-def compare(before: SavedConsensus, now: SavedConsensus) -> Moved:
+def compare(before: SavedConsensus, now: SavedConsensus) -> ConsensusChange:
     """Return what changed from a consensus to one of the same items and agents with more labels."""
     items = []
     for name, old in before.items.items():
         new = now.items[name]
         if new.posterior != old.posterior:
-            label_before = name_likeliest(before.classes, old.posterior)
-            label = name_likeliest(now.classes, new.posterior)
+            label_before = name_likeliest_classes(before.classes, old.posterior)
+            label = name_likeliest_classes(now.classes, new.posterior)
             items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity.
     items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
     items.sort(key=lambda item: item.label == item.label_before)
-    ranks_before = rank_agents(before.agents)
+    previous_ranks = rank_agents(before.agents)
     ranks = rank_agents(now.agents)
     agents = []
     for name in sorted(before.agents, key=ranks.__getitem__):
         old_score = before.agents[name].score
         new_score = now.agents[name].score
-        agents.append(MovedAgent(name, old_score, new_score, ranks_before[name], ranks[name]))
-    return Moved(now.counts.rows - before.counts.rows, items, agents)
+        agents.append(MovedAgent(name, old_score, new_score, previous_ranks[name], ranks[name]))
+    return ConsensusChange(now.counts.rows - before.counts.rows, items, agents)

@@ -24,7 +24,7 @@ from jurygraph.messages import join_names, note_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import TENTATIVE, compare_with_bound
+from jurygraph.studies.conclusions import TENTATIVE_ALPHA, compare_with_bound
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -263,8 +263,8 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     above = np.triu_indices(len(matrix.reviewers), 1)
     similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
     chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
-    has_order = level != "nominal"
-    defined = ~np.isnan(similarities) & has_order
+    is_ordinal = level != "nominal"
+    defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
     by_chance = None
     excess = None
@@ -283,7 +283,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "jaccard": jaccard,
         "jaccard_by_chance": by_chance,
         "jaccard_excess": excess,
-        "reviewers": list(_measure_reviewers(matrix, has_score)) if has_order else [],
+        "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
     }
 
 
@@ -312,9 +312,9 @@ def _describe_pattern(figures: Figures) -> str | None:
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE) or 0
+    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE_ALPHA) or 0
     excess_side = compare_with_bound(excess, 0.0) or 0
-    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE}"
+    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE_ALPHA}"
     choices = f"Jaccard is {_SIDES[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_side < 0 < excess_side:
@@ -333,25 +333,25 @@ def _notes(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str]:
     yield from note_similar_names(name for matrix in matrices for name in matrix.reviewers)
-    has_order = level != "nominal"
+    is_ordinal = level != "nominal"
     with_alpha = [figures for figures in parts if figures["alpha"] is not None]
     no_alpha = [figures for figures in parts if figures["alpha"] is None]
     few_groups = [figures for figures in with_alpha if figures["groups"] < _FEW_ITEMS]
-    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and has_order]
+    no_jaccard = [figures for figures in parts if figures["jaccard"] is None and is_ordinal]
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
         f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
     reasons[no_pair] = no_jaccard
-    if not has_order:
+    if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
     for reason, concerned in reasons.items():
         if concerned:
             names = list(map(part_name, concerned))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
-        if matrix.domain is None and has_order:
+        if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
             question = question_codes(matrix.dimension or "all", scores, "use --level nominal")
             if question is not None:

@@ -21,7 +21,7 @@ from jurygraph.inference.clusters import (
     members_by_cluster,
     unseen_share,
 )
-from jurygraph.inference.sign_flips import ROUNDING
+from jurygraph.inference.sign_flips import ROUNDING_ERROR
 from jurygraph.studies.report import IntervalCell, as_interval
 
 LEAST_PERSONS = 3
@@ -29,8 +29,8 @@ LEAST_ITEMS = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
 EPSILON = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
-LEVEL = 0.05
-STANDS_IN = 0.5
+SIGNIFICANCE_LEVEL = 0.05
+STAND_IN_RATE = 0.5
 """Winning rate from which the paper lets a judge stand in for people."""
 
 
@@ -83,8 +83,8 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
     judge_gap, person_gap, is_shared = _distances_from_others(people)
-    judge_wins = (judge_gap <= person_gap + ROUNDING).astype(np.float64)
-    person_wins = (person_gap <= judge_gap + ROUNDING).astype(np.float64)
+    judge_wins = (judge_gap <= person_gap + ROUNDING_ERROR).astype(np.float64)
+    person_wins = (person_gap <= judge_gap + ROUNDING_ERROR).astype(np.float64)
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
@@ -103,7 +103,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
         rates[name] = float(judge_wins[rows].mean()), float(person_wins[rows].mean())
         behind = mean_over((person_wins - judge_wins)[rows], tasks[rows])
-        p_values[name] = _p_of_behind(behind, epsilon)
+        p_values[name] = _p_value_behind(behind, epsilon)
         compared |= rows
     items = len(np.unique(people.items[compared]))
     if len(p_values) < LEAST_PERSONS:
@@ -115,7 +115,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
             )
         return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
     adjusted = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
-    winning_rate = sum(p <= LEVEL for p in adjusted) / len(adjusted)
+    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted) / len(adjusted)
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
     by_name = dict(zip(p_values, adjusted, strict=True))
     persons = len(by_name)
@@ -146,7 +146,7 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
     return judge_gap, person_gap, is_shared
 
 
-def _p_of_behind(behind: Estimate | None, epsilon: float) -> float:
+def _p_value_behind(behind: Estimate | None, epsilon: float) -> float:
     """Return the p-value of "the judge is behind the person by ε or more"."""
     from scipy import special
 

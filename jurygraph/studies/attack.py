@@ -236,9 +236,11 @@ class AttackStudy:
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                merits = self._merit_questions[group.plan_index]
+                merit_ids = self._merit_questions[group.plan_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
-                    verdicts = [verdict for verdict in trace.verdicts if verdict.question in merits]
+                    verdicts = [
+                        verdict for verdict in trace.verdicts if verdict.question in merit_ids
+                    ]
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
@@ -424,13 +426,13 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
         "components": {},
         "gates": (),
     }
-    reduced = config.model_copy(update=changes)
+    attacked_config = config.model_copy(update=changes)
     records = {}
     for name, evaluator in jury.evaluators.items():
         if name in evaluators:
             records[name] = evaluator.record
-    names = component_names(reduced, records)
-    return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
+    names = component_names(attacked_config, records)
+    return attacked_config.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
 def _evaluators_of(surveys: Iterable[Survey]) -> set[str]:
@@ -451,11 +453,11 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     components = [component for name, component in config.components.items() if name in negative]
     for component in components:
         negative.update(use.verdicts_of for use in component.inputs.values())
-    merits = set()
+    merit_ids = set()
     for question in survey.questions:
         if _is_attacked(question) and not _is_penalty(question, survey, negative):
-            merits.add(question.id)
-    return frozenset(merits)
+            merit_ids.add(question.id)
+    return frozenset(merit_ids)
 
 
 def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
@@ -490,14 +492,14 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
 
 
 def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
-    reached: set[str] = set()
+    reached_names: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
+        if name not in reached_names:
+            reached_names.add(name)
             waiting += predecessors[name]
-    return reached
+    return reached_names
 
 
 def threshold_figures(report: Report) -> dict[str, float | None]:
@@ -557,7 +559,7 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
     not apply (`not_applicable`).
     """
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    verdicts, passed, judged, fooled = (Counter[int]() for _ in range(4))  # by task
+    verdicts, passed, judged, fooled_counts = (Counter[int]() for _ in range(4))  # by task
     for task, verdicts_on_response in responses:
         outcomes = []
         for verdict in verdicts_on_response:
@@ -568,10 +570,10 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
         verdicts[task] += len(outcomes)
         passed[task] += outcomes.count("passed")
         judged[task] += bool(outcomes)
-        fooled[task] += "passed" in outcomes
+        fooled_counts[task] += "passed" in outcomes
     return {
         "verdicts": _proportion(passed, verdicts),
-        "responses": _proportion(fooled, judged),
+        "responses": _proportion(fooled_counts, judged),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),

@@ -20,10 +20,10 @@ from jurygraph.studies.judge_report import reliability
 from jurygraph.studies.judgements import describe_question, questions_named
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 
-FOLDS = 5
-_MIN_TASKS = 2 * FOLDS
+FOLD_COUNT = 5
+_MIN_TASKS = 2 * FOLD_COUNT
 _MAX_KNOTS = 1000
-_GRID = np.linspace(0.0, 1.0, 101)
+_SCORE_GRID = np.linspace(0.0, 1.0, 101)
 """Knots of a logistic map, and thresholds that are tried for a gate."""
 _ODDS_OFFSET = 0.01
 """Added to both sides of the odds, so that those of a score of 0 or 1 are finite."""
@@ -66,7 +66,7 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
         task_ids += [row.task for row in study.rows]
     names, tasks = np.unique(task_ids, return_inverse=True)
     if len(names) < _MIN_TASKS:
-        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLDS} folds"
+        problem = f"{quote(question)} has labelled scores in {len(names)} tasks, too few for {FOLD_COUNT} folds"
         raise InputError(f"--calibrate: {problem}; label responses of {_MIN_TASKS} tasks at least")
     scores: list[float] = []
     targets: list[float] = []
@@ -107,8 +107,8 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     from scipy.special import expit
 
     met = targets.sum()
-    unmet = len(targets) - met
-    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet + 2.0)
+    unmet_count = len(targets) - met
+    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet_count + 2.0)
     odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -121,8 +121,8 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     bounds = [(0.0, None), (None, None)]
     fitted = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
     slope, offset = fitted.x
-    values = expit(slope * _log_odds(_GRID) + offset)
-    return _GRID, np.maximum.accumulate(values)
+    values = expit(slope * _log_odds(_SCORE_GRID) + offset)
+    return _SCORE_GRID, np.maximum.accumulate(values)
 
 
 def _log_odds(scores: Floats) -> Floats:
@@ -134,10 +134,10 @@ def cross_fit(
 ) -> tuple[Floats, Floats]:
     """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
     order = np.random.default_rng(seed).permutation(labelled.tasks.max() + 1)
-    folds = order[labelled.tasks] % FOLDS
+    folds = order[labelled.tasks] % FOLD_COUNT
     calibrated = np.empty_like(labelled.scores)
     constant = np.empty_like(labelled.scores)
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         inside = folds == fold
         fitted = fit_calibration(labelled.scores[~inside], labelled.targets[~inside], method)
         calibrated[inside] = apply_calibration(labelled.scores[inside], fitted)
@@ -164,7 +164,7 @@ def threshold_for(
     is_negative = labelled.targets < 0.5
     tasks = labelled.tasks[is_negative]
     lowest = None
-    for threshold in _GRID[::-1].tolist():
+    for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
         share = share_over(passes[is_negative], tasks)
         if share is None or share.value == 1.0:
@@ -197,17 +197,17 @@ def report(
     calibrated, constant = cross_fit(labelled, method, seed)
     fitted = fit_calibration(labelled.scores, labelled.targets, method)
     values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    gives_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
+    has_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
         errors[name] = (scores - labelled.targets) ** 2
-        error = _over_tasks(errors[name], labelled.tasks)
+        error = _mean_over_tasks(errors[name], labelled.tasks)
         ece = None
-        if gives_shares:
+        if has_shares:
             ece = reliability(scores, labelled.targets, labelled.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
-    gain = _over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
+    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
     figures: dict[str, Any] = {
         "question": labelled.question,
         "method": method,
@@ -235,7 +235,7 @@ def report(
     return fitted, Report(figures, sections, [] if has_gain else [problem])
 
 
-def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
+def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
     interval = mean_over(values, tasks)
     assert interval is not None, "there are tasks"
     return IntervalCell(interval.value, interval.low, interval.high)
@@ -244,10 +244,13 @@ def _over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
         needed = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
-        needs = f"that takes labels of true or false, {needed} tasks with a rejected response, and a judge who tells"
+        requirement = (
+            f"that takes labels of true or false, {needed} tasks with a rejected response, "
+            "and a judge who tells"
+        )
         return (
             "gate: no threshold passes anything, "
-            f"and is shown to pass at most {rate:g} of what people reject; {needs}"
+            f"and is shown to pass at most {rate:g} of what people reject; {requirement}"
         )
     return (
         "gate: below {threshold:.2f}; passes {passed:.4f} of all, and {false_positives:.4f} of what people reject, "

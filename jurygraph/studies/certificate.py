@@ -127,13 +127,13 @@ def certify(
     sections: list[str | ReportTable] = []
     for subject, command, measure in parts:
         try:
-            certified = list(measure())
+            certified_figures = list(measure())
         except InputError as error:
             if subject in required:
                 raise
-            certified = [CertifiedFigure(subject, command, why=str(error))]
-        figures += certified
-        measured = [figure for figure in certified if figure.value is not None]
+            certified_figures = [CertifiedFigure(subject, command, why=str(error))]
+        figures += certified_figures
+        measured = [figure for figure in certified_figures if figure.value is not None]
         if measured:
             rows = [(figure.name, figure, figure.n) for figure in measured]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))

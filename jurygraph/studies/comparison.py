@@ -23,7 +23,7 @@ from jurygraph.decision.turns import fold_turns
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import (
-    LEVEL,
+    CONFIDENCE_LEVEL,
     ONE_SIDED,
     Estimate,
     detectable_difference,
@@ -35,13 +35,19 @@ from jurygraph.inference.clusters import (
     no_worse_p,
     ratio_interval,
 )
-from jurygraph.inference.sign_flips import ROUNDING, flippable_sums, holm, sign_flip_p
+from jurygraph.inference.sign_flips import ROUNDING_ERROR, flippable_sums, holm, sign_flip_p
 from jurygraph.messages import format_count
 from jurygraph.runs.reports.gate import Threshold
-from jurygraph.runs.reports.units import SINGULAR, TASKS, describe_units, group_of, name_unit
+from jurygraph.runs.reports.units import (
+    SINGULAR_UNITS,
+    TASK_UNITS,
+    describe_units,
+    group_of,
+    name_unit,
+)
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Header, changes, format_value
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import Figures, IntervalCell, Report, ReportTable, format_cell
@@ -75,7 +81,7 @@ STATISTICS: Mapping[str, str] = {
 it is counted as failed, never as 0.
 """
 
-NO_WORSE = "no_worse_than"
+NO_WORSE_GATE = "no_worse_than"
 GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
 _SETTINGS_WITHOUT_EFFECT = (
     "config.calls.cache",
@@ -85,7 +91,7 @@ _SETTINGS_WITHOUT_EFFECT = (
 )
 _MAX_ROWS = 20
 _MAX_SETTINGS = 10
-_DIFFER = "the runs differ in "
+_RUNS_DIFFER = "the runs differ in "
 _MAX_COMMENT = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS = 20
@@ -93,7 +99,7 @@ _MAX_OUTER = 256
 """Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _DECIMALS = 12  # sums in another order differ in their last bits
 
-Slot = tuple[str, tuple[str, ...]]
+VerdictSlot = tuple[str, tuple[str, ...]]
 """Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
 
 
@@ -114,7 +120,7 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: Mapping[Slot, JudgedSlot]
+    verdicts: Mapping[VerdictSlot, JudgedSlot]
     group: str | None = None
 
 
@@ -150,9 +156,9 @@ def compared_responses(
         yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
-def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[Slot, JudgedSlot]:
+def judged_slots(verdicts: Iterable[RecordedVerdict]) -> dict[VerdictSlot, JudgedSlot]:
     """Return the verdicts on a response that have a score and count, by question and responses shown."""
-    samples: dict[Slot, list[RecordedVerdict]] = defaultdict(list)
+    samples: dict[VerdictSlot, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.score is not None:
             question = verdict.question
@@ -277,7 +283,7 @@ def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) 
 def _subtract(b: Floats, a: Floats) -> Floats:
     """Return B - A; a rounding error counts as no difference."""
     deltas = b - a
-    return np.where(np.abs(deltas) < ROUNDING, 0.0, deltas)
+    return np.where(np.abs(deltas) < ROUNDING_ERROR, 0.0, deltas)
 
 
 def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
@@ -307,7 +313,7 @@ def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | 
     return figures, estimate
 
 
-def _adjusted(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
+def _adjust_for_tests(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[Figures]:
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
@@ -359,7 +365,7 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
         figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
         differences.append((row, estimate))
-    return _adjusted(differences)
+    return _adjust_for_tests(differences)
 
 
 def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
@@ -367,7 +373,7 @@ def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
     changed: list[Figures] = []
     for in_a, in_b in pairs:
         delta = in_b.reward - in_a.reward
-        if abs(delta) >= ROUNDING:
+        if abs(delta) >= ROUNDING_ERROR:
             row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
             changed.append(row)
     return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
@@ -418,7 +424,7 @@ def _compare_verdicts(
         differences.append((figures, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     rows = []
-    for name, row in zip(names, _adjusted(differences), strict=True):
+    for name, row in zip(names, _adjust_for_tests(differences), strict=True):
         rows.append({"question": name, **row})
     return rows, flips[:most_flips]
 
@@ -432,7 +438,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
     which the condition would hold, None if none would. A single unit shows nothing.
     """
-    tested = {"name": NO_WORSE, "margin": margin, "holds": False, "largest_loss": largest_loss}
+    tested = {"name": NO_WORSE_GATE, "margin": margin, "holds": False, "largest_loss": largest_loss}
     if estimate is None or estimate.clusters < 2:
         return tested | {"p": None, "lowest": None, "needed_tasks": None}
     p = no_worse_p(estimate, margin, largest_loss)
@@ -453,7 +459,7 @@ def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            unseen = f"as a rare {SINGULAR[units]} may lose {margin['largest_loss']:g}"
+            unseen = f"as a rare {SINGULAR_UNITS[units]} may lose {margin['largest_loss']:g}"
             lowest = format_number(margin["lowest"])
             possible = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
             needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
@@ -487,7 +493,7 @@ def condition_outcomes(
     return outcomes
 
 
-def to_comment(
+def render_comment(
     report: Report, outcomes: Sequence[ConditionOutcome], messages: Sequence[str], command: str
 ) -> str:
     """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.
@@ -513,7 +519,7 @@ def to_comment(
         rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
     gate = ReportTable(["gate", "", "found"], rows, left=2)
     blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
-    settings = [note for note in report.notes if note.startswith(_DIFFER)]
+    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER)]
     blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
     rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
@@ -541,13 +547,13 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
     after = b.model_dump(mode="json", include=parts)
     differing = []
     for key, in_a, in_b in changes(before, after):
-        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b):
+        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED_TEXT not in (in_a, in_b):
             name = key.removeprefix("config.")
             differing.append(f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B")
     for setting in differing[:_MAX_SETTINGS]:
-        yield f"{_DIFFER}{setting}"
+        yield f"{_RUNS_DIFFER}{setting}"
     if len(differing) > _MAX_SETTINGS:
-        yield f"{_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
+        yield f"{_RUNS_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
@@ -572,13 +578,13 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
     if estimate is None:
         yield f"{missing}: no response has a reward in both runs"
     elif estimate.clusters == 1:
-        unit = SINGULAR[units]
+        unit = SINGULAR_UNITS[units]
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
-        share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
+        share = 1.0 - (1.0 - CONFIDENCE_LEVEL) ** (1.0 / estimate.clusters)
         alike = f"all {units} differ equally"
         if estimate.value == 0.0:
-            alike = f"no {SINGULAR[units]} differs"
+            alike = f"no {SINGULAR_UNITS[units]} differs"
         yield f"{missing}: {alike}, but up to {share:.1%} of all {units} may differ otherwise (95 %)"
     elif estimate.clusters < _FEW_TASKS:
         rest = f"with fewer than {_FEW_TASKS}, intervals rely on means of {units} that are nearly normal"
@@ -597,7 +603,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     statistics = []
     for name, text in STATISTICS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
-        statistics.append([name, text.replace(TASKS, units), value])
+        statistics.append([name, text.replace(TASK_UNITS, units), value])
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
     margins = []
     for row in figures["margins"]:
@@ -639,11 +645,15 @@ def _sentence(figures: Figures) -> str:
     delta = figures["mean_delta"]
     if delta is None:
         return f"no response has a reward in both A and B{''.join(alone)}"
-    text = f"B is {_signed(delta)}" if figures["changed_tasks"] else "A and B have the same mean"
+    text = (
+        f"B is {_describe_delta(delta)}"
+        if figures["changed_tasks"]
+        else "A and B have the same mean"
+    )
     low = figures["mean_delta_low"]
     high = figures["mean_delta_high"]
     if low is not None:
-        ends = [_signed(low), _signed(high)]
+        ends = [_describe_delta(low), _describe_delta(high)]
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
@@ -651,7 +661,7 @@ def _sentence(figures: Figures) -> str:
     return f"{text}; {changed}{''.join(alone)}"
 
 
-def _signed(delta: float) -> str:
+def _describe_delta(delta: float) -> str:
     return f"{format_number(abs(delta))} {'lower' if delta < 0.0 else 'higher'}"
 
 

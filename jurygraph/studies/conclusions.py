@@ -9,18 +9,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jurygraph.display import format_interval
-from jurygraph.studies.alternative_annotator import STANDS_IN, AlternativeAnnotator
+from jurygraph.studies.alternative_annotator import STAND_IN_RATE, AlternativeAnnotator
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
-TENTATIVE = 0.667
+TENTATIVE_ALPHA = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
-RELIABLE = 0.8
+RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
 MOST_LEFT_OUT = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
-MOST_TIMES = 100
+MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
 MOST_SUBJECTS = 5
 """Judges, dimensions or questions that a conclusion is about; the figures have all."""
@@ -34,7 +34,7 @@ def compare_with_bound(cell: object, bound: float) -> int | None:
     return (estimate.low > bound) - (estimate.high < bound)
 
 
-def describe_need(cell: object, bound: float, count: int, noun: str) -> str:
+def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> str:
     """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
     estimate = as_interval(cell)
     assert estimate is not None
@@ -42,12 +42,12 @@ def describe_need(cell: object, bound: float, count: int, noun: str) -> str:
     assert estimate.low is not None
     assert estimate.high is not None
     gap = abs(estimate.value - bound)
-    reach = estimate.high - estimate.value
+    half_width = estimate.high - estimate.value
     if estimate.value > bound:
-        reach = estimate.value - estimate.low
-    if reach >= gap * math.sqrt(MOST_TIMES):
+        half_width = estimate.value - estimate.low
+    if half_width >= gap * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
-    needed = max(1, math.ceil(count * ((reach / gap) ** 2 - 1.0)))
+    needed = max(1, math.ceil(count * ((half_width / gap) ** 2 - 1.0)))
     return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
 
 
@@ -62,7 +62,7 @@ def describe_agreement(
     if side < 0:
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
-        need = describe_need(cell, 0.0, count, noun)
+        need = describe_needed_count(cell, 0.0, count, noun)
         finding = f"{symbol} {_show(cell)}, but with {count} {noun} its interval contains 0"
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     grade = compare_with_bound(cell, good)
@@ -71,7 +71,7 @@ def describe_agreement(
     better = f"{subject} agrees with people more than guessing would"
     if grade == -1:
         return f"{better}, but not well, which takes {good:g}: {detail}."
-    need = describe_need(cell, good, count, noun)
+    need = describe_needed_count(cell, good, count, noun)
     return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
 
 
@@ -128,7 +128,7 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
         relation = "nearer to" if side > 0 else "farther from"
         yield f"It is {relation} them than {constant}, by {_show_size(cell)} {unit}."
     elif side == 0:
-        need = describe_need(cell, 0.0, judge["n"], "labels")
+        need = describe_needed_count(cell, 0.0, judge["n"], "labels")
         lead = f"{_show(cell)} {unit}"
         yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
 
@@ -139,7 +139,7 @@ def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
     detail += f", ρ {_show(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
-    if test.winning_rate < STANDS_IN:
+    if test.winning_rate < STAND_IN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
     consequence = "who are not near to each other"
     if compare_with_bound(agreement, 0.0) == 1:
@@ -163,7 +163,7 @@ def conclude_reviewers(
         if best["shots"]:
             subject += f" with {best['shots']} examples"
         sentences = [
-            describe_agreement(subject, "alpha", best["alpha"], TENTATIVE, count, "reviewers")
+            describe_agreement(subject, "alpha", best["alpha"], TENTATIVE_ALPHA, count, "reviewers")
         ]
         if best["coverage"] < 1.0 - MOST_LEFT_OUT:
             sentences.append(
@@ -214,18 +214,25 @@ def conclude_reliability(
 
 def _repeats(question: Figures) -> str:
     repeated = question["within_response"]
-    side = compare_with_bound(repeated, RELIABLE)
+    side = compare_with_bound(repeated, RELIABLE_CORRELATION)
     detail = f"two samples correlate by {_show(repeated)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
     correlation = repeated["value"]
     remedy = "no number of samples would make it reliable"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
-        needed = math.ceil(RELIABLE * (1.0 - correlation) / (correlation * (1.0 - RELIABLE)))
-        remedy = f"a mean of about {needed} would have {RELIABLE:g}"
+        needed = math.ceil(
+            RELIABLE_CORRELATION
+            * (1.0 - correlation)
+            / (correlation * (1.0 - RELIABLE_CORRELATION))
+        )
+        remedy = f"a mean of about {needed} would have {RELIABLE_CORRELATION:g}"
     if side == -1:
         return f"One sample of {question['name']} is not reliable: {detail}; {remedy}."
-    return f"Whether one sample of {question['name']} is reliable, {RELIABLE:g} or more, cannot be told: {detail}."
+    return (
+        f"Whether one sample of {question['name']} is reliable, {RELIABLE_CORRELATION:g} or more, "
+        f"cannot be told: {detail}."
+    )
 
 
 def conclude_credit(figures: Figures) -> list[str]:
@@ -243,7 +250,7 @@ def conclude_credit(figures: Figures) -> list[str]:
         if side is None:
             sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
         elif side == 0:
-            need = describe_need(cell, 0.0, count, "rubrics")
+            need = describe_needed_count(cell, 0.0, count, "rubrics")
             sentences.append(f"Whether the graph {fewer} cannot be told: {detail}; {need}.")
         elif side == -1:
             sentences.append(f"The graph {fewer}: {detail} from flat, {count} graphs.")

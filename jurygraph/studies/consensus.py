@@ -12,8 +12,8 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import (
     AgentScore,
     Consensus,
-    Credited,
     ExpectedAmbiguity,
+    ItemPosteriors,
     MajorityVote,
     Refits,
 )
@@ -41,7 +41,7 @@ from jurygraph.studies.report import (
     describe_range,
 )
 
-REFITS = 200
+REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
 """Resamples for the agents' intervals by preset `paper`."""
 AFFORDABLE_WORK = 5_000_000
@@ -310,7 +310,7 @@ class Settings:
         """The number of resamples for intervals."""
         if self.bootstrap is not None:
             return self.bootstrap
-        return BOOTSTRAP_RESAMPLES if self.is_paper else REFITS
+        return BOOTSTRAP_RESAMPLES if self.is_paper else REFIT_COUNT
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class FittedConsensus:
     values: tuple[float, ...]
     warnings: tuple[str, ...]
 
-    def items_by_method(self, method: Method) -> Credited:
+    def items_by_method(self, method: Method) -> ItemPosteriors:
         if method == "majority":
             return self.majority
         return self.model.hard_labels() if method == "dawid-skene" else self.model
@@ -379,7 +379,7 @@ class FittedConsensus:
             return "--bootstrap is 0"
         is_costly = len(votes.item) * self.model.iterations > AFFORDABLE_WORK
         if self.settings.bootstrap is None and is_costly:
-            return f"{REFITS} refits would take long; --bootstrap {REFITS} makes them"
+            return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
         if self.has_one_unit:
             return "there is one item or group, and resamples of it are all alike"
         return consensus.not_identifiable(votes)
@@ -633,7 +633,7 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _find_changes(credited: Credited, comparison: Mapping[str, Figures]) -> Figures:
+def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
     """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
@@ -677,7 +677,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
         preset += "" if value is None else f", {name} {value:g}"
     yield f"scores by {method}; model fitted with preset {preset}: {steps}, {likelihood}"
     rows = []
-    for name, agent in _ranked(figures):
+    for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
     header = ("agent", f"score (95 %, {figures['intervals']})", "items")
     yield ReportTable(header, rows, digits=_DIGITS)
@@ -697,7 +697,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield _agreement_table(figures)
 
 
-def _ranked(figures: Figures) -> list[tuple[str, AgentScore]]:
+def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
     return sorted(figures["agents"].items(), key=lambda item: (-item[1].score, item[0]))
 
 
@@ -744,7 +744,7 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
         yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
-def name_likeliest(classes: Sequence[Label], posterior: Sequence[float]) -> str:
+def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
     """Return the likeliest class of an item, or all of equal probability."""
     greatest = max(posterior)
     shares = zip(classes, posterior, strict=True)
@@ -755,7 +755,7 @@ def _item_table(figures: Figures) -> ReportTable:
     """Return the items, the most ambiguous first."""
     rows = []
     for name, item in _sort_descending(figures["items"], "ambiguity"):
-        labels = name_likeliest(figures["classes"], item["posterior"])
+        labels = name_likeliest_classes(figures["classes"], item["posterior"])
         rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
@@ -797,7 +797,7 @@ def _agreement_table(figures: Figures) -> ReportTable:
 
 def _plots(figures: Figures) -> Iterator[Plot]:
     """Return the agents with their intervals."""
-    ranked = _ranked(figures)
+    ranked = _rank_by_score(figures)
     best = ranked[:_MAX_AGENTS]
     if best:
         scores = {name: _score_cell(agent) for name, agent in best}

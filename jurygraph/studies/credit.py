@@ -49,8 +49,8 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
     describe_range,
+    describe_series,
     list_omissions,
     omission_notes,
 )
@@ -64,11 +64,11 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPHS = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
+_HARD_RULES: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
 _FIGURES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
-_MANY_TASKS = 20
+_MIN_INTERVAL_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
 
@@ -221,7 +221,7 @@ class RubricSheet:
 
 
 @dataclass
-class Sheets:
+class ScoreSheets:
     """The sheets of a run with its κ, and the number of tasks and responses left out of them, by reason."""
 
     kappa: float
@@ -231,7 +231,7 @@ class Sheets:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
+def read_sheets(run: Run, advance: ProgressCallback) -> ScoreSheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `advance` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
@@ -241,7 +241,7 @@ def read_sheets(run: Run, advance: ProgressCallback) -> Sheets:
 
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
-    sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
+    sheets = ScoreSheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
     for group in run.group_records():
         scored = sorted(run.group(group), key=lambda response: response.trace.response_id)
         sheets.responses += len(scored)
@@ -267,7 +267,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     if task is None:
         return "tasks that were erased"
     no_rubric = "tasks without a rubric that counts by its criteria"
-    rules = (Flat.name, Gear.name, *_HARD)
+    rules = (Flat.name, Gear.name, *_HARD_RULES)
     specs = run.decision_of(task_id).specs
     spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
     if spec is None or task.rubric is None:
@@ -288,7 +288,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
 
 
 def _add_sheet(
-    sheets: Sheets,
+    sheets: ScoreSheets,
     run: Run,
     task_id: str,
     scored: list[ScoredResponse],
@@ -320,7 +320,7 @@ def _add_sheet(
     parents = params["parents"]
     children = params["children"]
     hard = {}
-    for name, combiner in _HARD.items():
+    for name, combiner in _HARD_RULES.items():
         scores = combiner.combine(matrices, params).parts
         hard[name] = np.stack(list(scores.values()), axis=1)[kept]
     # as `freeze` sorts them
@@ -356,7 +356,7 @@ class RuleScores(NamedTuple):
     rewards: Floats
 
 
-def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
+def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
@@ -396,7 +396,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     figures: Figures = {
         "kappa": sheets.kappa,
         "threshold": THRESHOLD,
-        "census": _census(sheets, cases),
+        "census": _count_edges(sheets, cases),
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
@@ -410,7 +410,7 @@ def report(sheets: Sheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
     )
 
 
-def _census(sheets: Sheets, cases: Cases) -> Figures:
+def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
     graphs = 0
     exact = 0
     examples = 0
@@ -572,7 +572,9 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     return figures
 
 
-def _ablations(sheets: Sheets, cases: Cases, flat_rewards: Floats, random_graphs: int) -> Figures:
+def _ablations(
+    sheets: ScoreSheets, cases: Cases, flat_rewards: Floats, random_graphs: int
+) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
     def variant(rule: Scoring) -> Figures:
@@ -690,10 +692,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
     intervals = {f"{name} (95 %)": name for name in _FIGURES}
     means = {"mean reward": "reward", "change from flat": "change"}
-    yield ReportTable.of({"rule": "name", **intervals, **means}, _named(methods))
+    yield ReportTable.of({"rule": "name", **intervals, **means}, _add_names(methods))
     columns = {"gear less": "name", **intervals}
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
-    yield ReportTable.of(columns, _named(figures["differences"]))
+    yield ReportTable.of(columns, _add_names(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         by_rule = []
         for method in methods.values():
@@ -714,10 +716,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "rewards, MAE": "reward_error",
         "correlation": "correlation",
     }
-    yield ReportTable.of(columns, _named({f"κ = {figures['kappa']:g}": figures["inference"]}))
+    yield ReportTable.of(columns, _add_names({f"κ = {figures['kappa']:g}": figures["inference"]}))
     variants = _named_variants(figures["ablations"])
     columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
-    yield ReportTable.of(columns, _named(variants))
+    yield ReportTable.of(columns, _add_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
     losers = []
@@ -744,7 +746,7 @@ def _named_variants(ablations: Figures) -> dict[str, Figures]:
     return variants
 
 
-def _named(figures: Mapping[str, Figures]) -> list[Figures]:
+def _add_names(figures: Mapping[str, Figures]) -> list[Figures]:
     return [{"name": name, **row} for name, row in figures.items()]
 
 
@@ -762,10 +764,8 @@ def _notes(figures: Figures) -> Iterator[str]:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     by_figure = figures["methods"]["gear"]
     leaking, preserving = [by_figure[name]["tasks"] for name in _FIGURES]
-    if min(leaking, preserving) < _MANY_TASKS:
-        limit = (
-            f"with fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
-        )
+    if min(leaking, preserving) < _MIN_INTERVAL_TASKS:
+        limit = f"with fewer than {_MIN_INTERVAL_TASKS}, intervals are approximate, and with one there is none"
         yield f"{census['units']} with a case of leakage: {leaking}, of preservation: {preserving}; {limit}"
 
 
@@ -777,7 +777,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         for name in names:
             values = [variant[name] for variant in variants]
             series.append(PlotSeries(name, values, KAPPAS))
-        courses = [describe_course(line.label.capitalize(), "κ =", line) for line in series]
+        courses = [describe_series(line.label.capitalize(), "κ =", line) for line in series]
         title = "; ".join(courses)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:

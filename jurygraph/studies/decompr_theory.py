@@ -19,12 +19,12 @@ from jurygraph.studies.reward_noise import (
 from jurygraph.studies.stability import variance, weight_shift
 
 STAKEHOLDERS = (2, 3, 5, 8)
-GROUPS = (2, 4, 8, 16)
+GROUP_SIZES = (2, 4, 8, 16)
 """Numbers of responses in a group, all even; the paper's is 8."""
-PAPER = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
+PUBLISHED_SHARES = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
 """P(correct sign) by SNR at G = 8 (B.4.3)."""
 PAPER_GROUP = 8
-VARIANTS = 1000
+VARIANT_COUNT = 1000
 """Scores of one response in an evaluation, and groups for each SNR."""
 DRIFT_SD = 0.03
 ESTIMATION_SD = 0.08
@@ -33,16 +33,16 @@ SHARED_SD = 0.05
 GAP_SD = 0.1
 DISPERSION_SD = 0.25
 """Standard deviations of the true gaps Δ_j* of a group, and of u_i* over stakeholders, whatever their number."""
-REGIMES: dict[str, Callable[[int], float]] = {
+DRIFT_REGIMES: dict[str, Callable[[int], float]] = {
     "constant": lambda n: DRIFT_SD**2,
     "as 1/n": lambda n: DRIFT_SD**2 * 2 / n,
 }
 """σ²_η by the number of stakeholders, equal for two: DecompR's two cases of B.4.2."""
-ENSEMBLE = 5
+ENSEMBLE_SIZE = 5
 """Number of stakeholders of the ensemble's task."""
-CALLS = (1, 5, 25)
+CALL_COUNTS = (1, 5, 25)
 """Numbers M of independent calls of an ensemble."""
-TILT = 0.1
+WEIGHT_TILT = 0.1
 """How far the mean weights of the ensemble's judge are from the intended ones, at the first and the last person."""
 _TITLES = {
     "estimation": "I, estimation",
@@ -102,7 +102,7 @@ def measure_signs(snr: float, group: int, seed: int) -> float:
     """
     rng = np.random.default_rng([seed, group, round(10 * snr)])
     signal = math.sqrt(snr) * np.resize([1.0, -1.0], group)
-    rewards = signal + rng.normal(size=(VARIANTS, group))
+    rewards = signal + rng.normal(size=(VARIANT_COUNT, group))
     has_advantage = rewards[:, 0] > rewards.mean(axis=1)
     return float(np.mean(has_advantage))
 
@@ -124,10 +124,10 @@ def snr_of_stakeholders(n: int, drift_variance: float) -> float:
 def measure_snr(n: int, drift_variance: float, seed: int) -> float:
     """Return the SNR of rewards whose noise is zero-sum drift of n weights alone, as a study measures it."""
     rng = np.random.default_rng([seed, n, round(1e6 * drift_variance)])
-    drift = _drift(rng, n, math.sqrt(drift_variance))
+    drift = _draw_drift(rng, n, math.sqrt(drift_variance))
     noise = np.sum(drift * dispersed_utilities(n), axis=1)
     # without the factor, the inverse of an estimated variance would be too large on average
-    freedom = VARIANTS - 1
+    freedom = VARIANT_COUNT - 1
     return GAP_SD**2 / variance(noise) * (freedom - 2) / freedom
 
 
@@ -136,29 +136,29 @@ def _draw_judgements(
 ) -> tuple[Floats, Floats, Floats]:
     """Draw a judge's weights and utilities, each [VARIANTS, n], and the scores that it forms from them, [VARIANTS]."""
     n = len(mean_weights)
-    weights = mean_weights + _drift(rng, n, DRIFT_SD)
-    utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANTS, n))
-    scores = np.sum(weights * utilities, axis=1) + SHARED_SD * rng.normal(size=VARIANTS)
+    weights = mean_weights + _draw_drift(rng, n, DRIFT_SD)
+    utilities = true_utilities + ESTIMATION_SD * rng.normal(size=(VARIANT_COUNT, n))
+    scores = np.sum(weights * utilities, axis=1) + SHARED_SD * rng.normal(size=VARIANT_COUNT)
     return weights, utilities, scores
 
 
-def _drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
+def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
-    drawn = rng.normal(size=(VARIANTS, n))
+    drawn = rng.normal(size=(VARIANT_COUNT, n))
     centered = drawn - drawn.mean(axis=1, keepdims=True)
     # centring leaves 1 - 1/n of the variance, which the root makes up for
     return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
 
 
-def tilt_of(n: int) -> Floats:
+def weight_tilts(n: int) -> Floats:
     """Return E[ŵ] - w* of the ensemble's judge, which sums to 0, [n]."""
-    return np.linspace(TILT, -TILT, n)
+    return np.linspace(WEIGHT_TILT, -WEIGHT_TILT, n)
 
 
 def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     """Return Var[R̄_M] = Var[R̂] / M, and the bias Σ (E[ŵ_i] - w_i*) u_i* that no number of calls takes away (B.3)."""
     weights, utilities, covariance = known_judge(n)
-    tilt = tilt_of(n)
+    tilt = weight_tilts(n)
     terms = variance_terms(
         weights + tilt, utilities, covariance, np.full(n, ESTIMATION_SD**2), SHARED_SD**2
     )
@@ -166,13 +166,13 @@ def ensemble_figures(n: int, calls: int) -> dict[str, float]:
 
 
 def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
-    """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANTS` ensembles."""
+    """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = known_judge(n)
-    tilted = target + tilt_of(n)
-    means = np.zeros(VARIANTS)
+    tilted_target = target + weight_tilts(n)
+    means = np.zeros(VARIANT_COUNT)
     for _ in range(calls):
-        _, _, scores = _draw_judgements(rng, tilted, true_utilities)
+        _, _, scores = _draw_judgements(rng, tilted_target, true_utilities)
         means += scores / calls
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 
@@ -183,8 +183,8 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
     The noise of a reward has the variance 1. A gap is the distance from the group's true mean.
     """
     rng = np.random.default_rng([seed, group, round(10 * snr), 1])
-    gaps = math.sqrt(snr) * rng.normal(size=VARIANTS)
-    noise = math.sqrt(1.0 - 1.0 / group) * rng.normal(size=VARIANTS)
+    gaps = math.sqrt(snr) * rng.normal(size=VARIANT_COUNT)
+    noise = math.sqrt(1.0 - 1.0 / group) * rng.normal(size=VARIANT_COUNT)
     return float(np.mean(np.sign(gaps + noise) == np.sign(gaps)))
 
 
@@ -198,25 +198,25 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
             term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
             terms.append(term)
     signs = []
-    for snr, group in product(PAPER, GROUPS):
+    for snr, group in product(PUBLISHED_SHARES, GROUP_SIZES):
         shares = [measure_signs(snr, group, seed) for seed in seeds]
         formula = sign_correctness(snr, group)
         signs.append({"name": snr, "group": group, "formula": formula, "simulated": shares})
-    for snr in PAPER:
+    for snr in PUBLISHED_SHARES:
         shares = [measure_all_signs(snr, PAPER_GROUP, seed) for seed in seeds]
         formula = mean_sign_correctness(snr, PAPER_GROUP)
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
     scaling = []
-    for (name, drift), n in product(REGIMES.items(), STAKEHOLDERS):
+    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDERS):
         simulated = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
         scaling.append(
             {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated}
         )
     ensembles = []
-    for calls in CALLS:
-        by_seed = [measure_ensemble(ENSEMBLE, calls, seed) for seed in seeds]
-        for name, value in ensemble_figures(ENSEMBLE, calls).items():
+    for calls in CALL_COUNTS:
+        by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
+        for name, value in ensemble_figures(ENSEMBLE_SIZE, calls).items():
             simulated = [figures[name] for figures in by_seed]
             ensembles.append(
                 {"name": name, "calls": calls, "formula": value, "simulated": simulated}
@@ -229,27 +229,27 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     if not decompr:
         return
     deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
-    yield f"DecompR: {deviations}; {VARIANTS} variants for each seed"
+    yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
     header = ["Theorem 1, Proposition 1"]
     for n in STAKEHOLDERS:
         header += [f"n={n}", "simulated"]
     rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(header, rows, digits=5)
     header = ["Proposition 2: SNR"]
-    for group in GROUPS:
+    for group in GROUP_SIZES:
         header += [f"G={group}", "simulated"]
     header += ["all, G=8", "simulated", "paper, G=8"]
     rows = []
-    for snr, paper in PAPER.items():
+    for snr, paper in PUBLISHED_SHARES.items():
         rows.append([f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"])
     yield ReportTable(header, rows, digits=3)
     header = ["Eq. 35: SNR if σ²_η is"]
     for n in STAKEHOLDERS:
         header += [f"n={n}", "simulated"]
-    rows = [[name, *_cells(decompr["scaling"], name)] for name in REGIMES]
+    rows = [[name, *_cells(decompr["scaling"], name)] for name in DRIFT_REGIMES]
     yield ReportTable(header, rows, digits=2)
-    header = [f"B.3: mean of M calls, n={ENSEMBLE}"]
-    for calls in CALLS:
+    header = [f"B.3: mean of M calls, n={ENSEMBLE_SIZE}"]
+    for calls in CALL_COUNTS:
         header += [f"M={calls}", "simulated"]
     rows = [[name, *_cells(decompr["ensembles"], name)] for name in ("variance", "bias")]
     yield ReportTable(header, rows, digits=5)

@@ -25,12 +25,12 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
+    describe_series,
     list_omissions,
     omission_notes,
 )
 
-PAPER = ("accuracy", "format", "steps")
+PAPER_COMPONENTS = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
 PERCENTILE = 80.0
 """Responses with D_pair above this percentile of their run are conflicts."""
@@ -41,7 +41,7 @@ _SERIES_TITLES = {
     "disagreement": "mean D_pair",
     "conflict_rate": "conflict rate",
 }
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 _DECIMALS = 12  # equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1
 
 
@@ -66,7 +66,7 @@ class Samples:
     left_out: Mapping[str, int]
 
 
-def read_samples(
+def read_component_samples(
     run: Run,
     advance: ProgressCallback = lambda tasks: None,
     components: Sequence[str] = (),
@@ -136,7 +136,7 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
             )
     chosen = tuple(dict.fromkeys(requested))
     if not chosen:
-        chosen = PAPER if set(PAPER) <= positive.keys() else tuple(positive)
+        chosen = PAPER_COMPONENTS if set(PAPER_COMPONENTS) <= positive.keys() else tuple(positive)
     if len(chosen) < 2:
         problem = "no component counts with a positive weight"
         if chosen:
@@ -163,7 +163,7 @@ def _labelled_step(trace: Trace, label: str) -> float:
 def _unit_component(trace: Trace, name: str) -> float:
     """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
     value = trace.reward.components[name]
-    if value is None or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
+    if value is None or not -_ROUNDING_ERROR <= value <= 1.0 + _ROUNDING_ERROR:
         problem = f"component {name} of response {trace.response_id!r} is {value}"
         raise InputError(
             f"{problem}, and only those in [0, 1] can be compared; name others with --components"
@@ -263,7 +263,7 @@ def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
         subject = title[0].upper() + title[1:]
         if len(series) > 1:
             subject += f" of {series[0].label}"
-        sentence = describe_course(subject, "step", series[0])
+        sentence = describe_series(subject, "step", series[0])
         yield Plot(sentence, "line", series, x_label="step")
 
 

@@ -24,7 +24,7 @@ from jurygraph.sources.ratings import (
 )
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
-    UNIT,
+    UNIT_SCALE,
     Judge,
     Judgement,
     PlacedLabels,
@@ -37,7 +37,7 @@ from jurygraph.studies.judgements import (
 from jurygraph.studies.pairs import is_flip
 
 _LABEL_COLUMN = "label."
-_UNNAMED = "unnamed"
+_UNNAMED_JUDGE = "unnamed"
 
 
 class JudgedRow(NamedTuple):
@@ -98,7 +98,7 @@ class JudgeStudy:
     left_out: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     votes: Sequence[tuple[str, Sequence[float]]] = ()
-    scale: tuple[float, float] = UNIT
+    scale: tuple[float, float] = UNIT_SCALE
     flips: Sequence[tuple[str, bool]] = ()
     ceiling: float | None = None
     shares: int = 0
@@ -248,7 +248,7 @@ def _has_other_scale(
     low, high = scale
     if len({label.target for _, label in matching if not low <= label.target <= high}) > 1:
         return True
-    return scale == UNIT and any(
+    return scale == UNIT_SCALE and any(
         not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
     )
 
@@ -265,12 +265,12 @@ def _is_of_two_values(
     """
     if all(isinstance(label.target, bool) for _, label in matching):
         return True
-    if scale != UNIT or not all(0.0 <= label.target <= 1.0 for _, label in matching):
+    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching):
         return False
-    decides = all(
-        judged.score in UNIT for judged in judgements.values() if judged.score is not None
+    is_decisive = all(
+        judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
     )
-    return decides or not has_shares
+    return is_decisive or not has_shares
 
 
 def _join(
@@ -283,12 +283,12 @@ def _join(
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
-        or UNIT
+        or UNIT_SCALE
     )
     is_of_pairs = matching[0][1].other is not None
     shares = [label.target for _, label in matching if 0.0 < label.target < 1.0]
     is_binary = not is_of_pairs and _is_of_two_values(judgements, matching, scale, bool(shares))
-    low, high = UNIT if is_binary else scale
+    low, high = UNIT_SCALE if is_binary else scale
     is_ranked = not is_of_pairs and _has_other_scale(judgements, matching, (low, high))
     if is_ranked:
         is_binary = False
@@ -304,7 +304,7 @@ def _join(
             )
         name, target = _place_label(label, judgements)
         targets.setdefault(name, []).append(target)
-        votes_cast.append((name, label.reviewer or _UNNAMED, target))
+        votes_cast.append((name, label.reviewer or _UNNAMED_JUDGE, target))
     person_labels = _labels_by_person(votes_cast, judgements, is_binary)
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
@@ -382,7 +382,7 @@ def _labels_by_person(
     by_person: dict[tuple[str, str], list[float]] = {}
     for response, person, label in votes:
         judgement = judgements.get(response)
-        if person != _UNNAMED and judgement is not None and judgement.score is not None:
+        if person != _UNNAMED_JUDGE and judgement is not None and judgement.score is not None:
             by_person.setdefault((response, person), []).append(label)
     rows = []
     for (response, person), labels in by_person.items():

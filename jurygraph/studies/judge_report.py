@@ -54,14 +54,14 @@ from jurygraph.studies.report import (
 )
 
 COUNTS = ("n", "missing", "failed", "abstained", "unsupported")
-RATES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
-_OF_ORDERS = ("flips", "strict")
-_OF_VALUES = ("accuracy", "kappa", "bias", "base_rates")
+RATE_FIGURES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+_ORDER_FIGURES = ("flips", "strict")
+_VALUE_FIGURES = ("accuracy", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_NAMES = (
     *COUNTS,
     *("brier", "ece"),
-    *(f"{name}{end}" for name in (*RATES, *_OF_ORDERS) for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in (*RATE_FIGURES, *_ORDER_FIGURES) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
 _BINS = 10
@@ -117,7 +117,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
         name: judge[name] if judge["n"] or name == "n" else None
         for name in (*COUNTS, "brier", "ece")
     }
-    for name in (*RATES, *_OF_ORDERS):
+    for name in (*RATE_FIGURES, *_ORDER_FIGURES):
         value, low, high = judge[name] or (None, None, None)
         values |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return values
@@ -213,15 +213,15 @@ def _length_of_rows(study: JudgeStudy) -> dict[str, str]:
         return {}
     first, second = np.quantile(list(lengths.values()), [1 / 3, 2 / 3], method="lower").tolist()
     unit = "characters more than the other" if study.has_pairs else "characters"
-    thirds = {}
+    length_thirds = {}
     for response in sorted(lengths, key=lengths.__getitem__):
         name = f"over {second} {unit}"
         if lengths[response] <= first:
             name = f"to {first} {unit}"
         elif lengths[response] <= second:
             name = f"to {second} {unit}"
-        thirds[response] = name
-    return thirds
+        length_thirds[response] = name
+    return length_thirds
 
 
 def _test_against_people(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
@@ -257,13 +257,13 @@ def _above_constant(rows: Sequence[JudgedRow], constant: float) -> IntervalCell 
 def _agreement_of(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
     figures = _agreement(study.rows, study.is_binary)
-    return figures | dict.fromkeys(_OF_VALUES) if study.is_ranked else figures
+    return figures | dict.fromkeys(_VALUE_FIGURES) if study.is_ranked else figures
 
 
 def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
     if not rows:
-        return dict.fromkeys((*RATES, "base_rates"))
+        return dict.fromkeys((*RATE_FIGURES, "base_rates"))
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
     ranks = np.array([row.score for row in rows]) if is_binary else predictions
@@ -426,7 +426,7 @@ def _length(study: JudgeStudy) -> Figures:
     figures = _agreement(judged, study.is_binary)
     if not study.is_binary and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(_OF_VALUES)
+        figures |= dict.fromkeys(_VALUE_FIGURES)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 

@@ -21,10 +21,10 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import choice_of, scores_by_order
 
-UNIT = (0.0, 1.0)
+UNIT_SCALE = (0.0, 1.0)
 
-JUDGED = "judged"
-UNSUPPORTED = "unsupported"
+JUDGED_STATUS = "judged"
+UNSUPPORTED_STATUS = "unsupported"
 REWARD = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
@@ -151,7 +151,7 @@ def _add_traits(
 def _reward_judgement(task: str, reward: float | None) -> Judgement:
     if reward is None:
         return Judgement(task, "failed")
-    return Judgement(task, JUDGED, reward, float(reward >= MET_THRESHOLD))
+    return Judgement(task, JUDGED_STATUS, reward, float(reward >= MET_THRESHOLD))
 
 
 def pair_name(first: str, second: str) -> str:
@@ -200,10 +200,10 @@ def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
     if not judged:
         status = status_of(verdicts[0])
-        counted = verdicts[0].score if status == UNSUPPORTED else None
+        counted = verdicts[0].score if status == UNSUPPORTED_STATUS else None
         return Judgement(task, status, counted=counted)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
     decided = [verdict.counts_as_met for verdict in judged]
@@ -212,22 +212,26 @@ def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
         float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
     ]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
-    return Judgement(task, JUDGED, score, float(fmean(decided) >= MET_THRESHOLD), native, scale)
+    return Judgement(
+        task, JUDGED_STATUS, score, float(fmean(decided) >= MET_THRESHOLD), native, scale
+    )
 
 
 def _summarize_pair(task: str, pair: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
     first = responses_of(pair)[0]
-    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED]
+    judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
     all_orders = {verdict.responses[0] for verdict in verdicts}
     if {verdict.responses[0] for verdict in judged} < all_orders:
         return Judgement(
-            task, next(status for status in map(status_of, verdicts) if status != JUDGED)
+            task, next(status for status in map(status_of, verdicts) if status != JUDGED_STATUS)
         )
     orders = scores_by_order(first, judged)
     choice = choice_of(chain(*orders))
     choices = tuple(map(choice_of, orders)) if len(orders) > 1 else ()
-    return Judgement(task, JUDGED, fmean(map(fmean, orders)), choice, choice, UNIT, choices)
+    return Judgement(
+        task, JUDGED_STATUS, fmean(map(fmean, orders)), choice, choice, UNIT_SCALE, choices
+    )
 
 
 def status_of(verdict: RecordedVerdict) -> str:
@@ -236,7 +240,7 @@ def status_of(verdict: RecordedVerdict) -> str:
         return "gated"
     if verdict.status != "ok":
         return verdict.status
-    return UNSUPPORTED if verdict.is_worst_case else JUDGED
+    return UNSUPPORTED_STATUS if verdict.is_worst_case else JUDGED_STATUS
 
 
 PlacedLabels = Sequence[tuple[str, JudgedLabel]]
@@ -272,12 +276,14 @@ def resolve_questions(
     for position, label in chosen:
         name = label.question or question
         if name is not None:
-            fitting: dict[str, None] = {}
+            matching_questions: dict[str, None] = {}
             for judge, judgements in judges:
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
-                    fitting[judge.question] = None
-            matching = questions_named(name, fitting) or questions_named(name, question_ids)
+                    matching_questions[judge.question] = None
+            matching = questions_named(name, matching_questions) or questions_named(
+                name, question_ids
+            )
             if len(matching) != 1:
                 where = "--question"
                 if label.question is not None:

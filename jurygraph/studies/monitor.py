@@ -12,9 +12,9 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
+    CUSUM_REFERENCES,
     LEARNING_FROM_FIRST_STEPS,
     LEARNING_SCORES,
-    REFERENCES,
     Alert,
     Analyzer,
     TrainingStep,
@@ -26,10 +26,10 @@ from jurygraph.schema import Trace
 from jurygraph.studies.report import (
     Plot,
     PlotSeries,
+    PlotShading,
     Report,
     ReportTable,
-    Shading,
-    describe_course,
+    describe_series,
 )
 
 ScoredGroup = list[ScoredResponse]
@@ -55,7 +55,7 @@ def report(analyzer: Analyzer) -> Report:
         rows.append(_summarize(series.name, column))
     limits: dict[str, float] = {}
     if rows:
-        limits = dict(zip(map(str, REFERENCES), analyzer.tests.limits.tolist(), strict=True))
+        limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
     figures = {
         "steps": analyzer.steps,
         "arl": analyzer.arl,
@@ -102,9 +102,12 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         count = max(pairs, 1.0)
         agreement = agreeing / count
         bounds = np.array([agreement, agreement - 3.0 / count**0.5])
-        rho, lowest = np.sin(np.pi / 2.0 * bounds)
+        correlation, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS and lowest > _HARMLESS_AUTOCORRELATION:
-            problem = f"depends on the step before (autocorrelation {rho:.2f}), so false alarms are more frequent"
+            problem = (
+                f"depends on the step before (autocorrelation {correlation:.2f}), "
+                "so false alarms are more frequent"
+            )
             remedy = "shuffle the prompts, or make steps of more tasks"
             yield f"{series.name} {problem} than one in {analyzer.arl:g} steps; {remedy}"
 
@@ -117,15 +120,15 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
         values = [None if isnan(value) else value for value in column]
         line = PlotSeries(series.name, values, range(1, len(values) + 1))
         alerts = [alert for alert in analyzer.alerts if alert.series == series.name]
-        shaded = []
+        shaded_parts = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            shaded.append(Shading(alert.since, alert.step, label, alert.adverse))
-        title = describe_course(f"{series.name}: no change was found; it", "step", line)
+            shaded_parts.append(PlotShading(alert.since, alert.step, label, alert.adverse))
+        title = describe_series(f"{series.name}: no change was found; it", "step", line)
         changes = [_describe_change(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES])}"
-        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded))
+        plots.append(Plot(title, "line", [line], "step", series.name, shaded=shaded_parts))
     return plots
 
 

@@ -27,7 +27,7 @@ from jurygraph.studies.report import (
     PlotSeries,
     Report,
     ReportTable,
-    describe_course,
+    describe_series,
 )
 from jurygraph.studies.reviewers import predict
 
@@ -156,10 +156,10 @@ class PowerStudy:
         effects = split_effects(gaps, reviewer, part.group[has_gap])
         reviewers_now = len(effects.reviewers)
         ratings = np.unique(reviewer, return_counts=True)[1]
-        ratings_each = int(np.median(ratings))
+        ratings_per_item = int(np.median(ratings))
 
         def power(reviewers: int) -> float:
-            return power_of(effects, difference, reviewers, ratings_each, self.seed)
+            return power_of(effects, difference, reviewers, ratings_per_item, self.seed)
 
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
         items_now = len(effects.items)
@@ -168,7 +168,9 @@ class PowerStudy:
         power_now = power(reviewers_now)
         reviewers = None
         if most_power >= self.power:
-            reviewers = _least(lambda number: power(number) >= self.power, _MOST_CLUSTERS)
+            reviewers = _find_least_count(
+                lambda number: power(number) >= self.power, _MOST_CLUSTERS
+            )
         return {
             "dimension": part.dimension,
             "judges": self.judges,
@@ -177,7 +179,7 @@ class PowerStudy:
             "power_now": power_now,
             "reviewers_now": reviewers_now,
             "items_now": items_now,
-            "ratings_each": ratings_each,
+            "ratings_each": ratings_per_item,
             "reviewers": reviewers,
         }
 
@@ -220,7 +222,7 @@ class PowerStudy:
             by_dimension.setdefault(row["dimension"], []).append(line)
         for dimension, series in by_dimension.items():
             interval = f"Half the interval of {self.level} alpha of {dimension or 'all'}"
-            title = f"{describe_course(interval, 'items', series[0])} ({series[0].label})"
+            title = f"{describe_series(interval, 'items', series[0])} ({series[0].label})"
             yield Plot(title, "line", series, "items", "half-width of the 95 % interval")
 
 
@@ -318,13 +320,13 @@ def split_effects(gaps: Floats, reviewer: Ints, item: Ints) -> Effects:
 
     Where items have hardly more than one rating, what is an item's cannot be told, and no item has an effect.
     """
-    reviewers = _means_by(reviewer, gaps)
-    items = _means_by(item, gaps - reviewers.of_values)
+    reviewers = _means_by_cluster(reviewer, gaps)
+    items = _means_by_cluster(item, gaps - reviewers.of_values)
     freedom = len(gaps) - len(reviewers.sizes) - len(items.sizes) + 1
     if freedom <= 0:
         items = items._replace(means=np.zeros(len(items.sizes)))
         freedom = len(gaps) - len(reviewers.sizes)
-    reviewers = _means_by(reviewer, gaps - items.of_values)
+    reviewers = _means_by_cluster(reviewer, gaps - items.of_values)
     remainders = gaps - items.of_values - reviewers.of_values
     variance = float((remainders**2).sum()) / max(1, freedom)
     scale = np.sqrt(len(gaps) / max(1, freedom))
@@ -356,7 +358,7 @@ class _ClusterMeans(NamedTuple):
         return np.asarray(share * centered)
 
 
-def _means_by(cluster: Ints, values: Floats) -> _ClusterMeans:
+def _means_by_cluster(cluster: Ints, values: Floats) -> _ClusterMeans:
     number = np.unique(cluster, return_inverse=True)[1]
     sizes = np.bincount(number)
     return _ClusterMeans(np.bincount(number, values) / sizes, sizes, number)
@@ -398,7 +400,7 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
     return hits / _TESTS
 
 
-def _least(is_enough: Callable[[int], bool], most: int) -> int | None:
+def _find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:
     """Return the least number that is enough, by bisection below the first power of 2 that is; None above `most`."""
     high = 2
     while not is_enough(high):

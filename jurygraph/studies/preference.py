@@ -36,7 +36,7 @@ from jurygraph.studies.report import (
 
 REWARDBENCH = "RewardBench"
 JUDGEBENCH = "JudgeBench"
-OTHER = "other"
+OTHER_SECTION = "other"
 SECTIONS: Mapping[str, Mapping[str, int]] = {
     "Chat": {
         "alpacaeval-easy": 100,
@@ -86,7 +86,7 @@ _CATEGORIES = {REWARDBENCH: list(SECTIONS), JUDGEBENCH: list(SOURCES.values())}
 """The categories of the published sets, in their order."""
 
 
-class Place(NamedTuple):
+class SetPlace(NamedTuple):
     """The place of a task in a published set; in any other, the category is the task's own subset or source."""
 
     benchmark: str
@@ -94,17 +94,17 @@ class Place(NamedTuple):
     subset: str
 
 
-def find_place(task: Task) -> Place:
+def find_place(task: Task) -> SetPlace:
     """Return the place of a task by `subset` or `source` of its metadata."""
     subset = str(task.metadata.get("subset") or "")
     source = str(task.metadata.get("source") or "")
     if subset in _SECTION_OF:
-        return Place(REWARDBENCH, _SECTION_OF[subset], subset)
+        return SetPlace(REWARDBENCH, _SECTION_OF[subset], subset)
     for beginning, category in SOURCES.items():
         if source.startswith(beginning):
-            return Place(JUDGEBENCH, category, source)
+            return SetPlace(JUDGEBENCH, category, source)
     name = subset or source or "(none)"
-    return Place(OTHER, name, name)
+    return SetPlace(OTHER_SECTION, name, name)
 
 
 PreferenceResult = Literal["right", "wrong", "tie", "failed"]
@@ -119,7 +119,7 @@ _MAX_FAILED = 10
 _COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
 
 
-class Duel(NamedTuple):
+class PreferenceComparison(NamedTuple):
     """The preferred response compared with others: `failed` if a judgement is missing that could change the result.
 
     `reason` is what is missing; `is_flipped` is True if two orders prefer different responses, and `is_strict` if both
@@ -136,8 +136,8 @@ class PreferenceOutcome(NamedTuple):
     """A task's result; tasks of one `group` belong together."""
 
     task: str
-    place: Place
-    duel: Duel
+    place: SetPlace
+    duel: PreferenceComparison
     group: str | None = None
 
     @property
@@ -221,7 +221,9 @@ def _choose_judge(run: Run) -> str:
     return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
 
 
-def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]) -> list[Duel]:
+def _fight_duels(
+    run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]
+) -> list[PreferenceComparison]:
     if decided_by == REWARD:
         return [_compare_rewards(chosen.reward, other.reward) for other in rejected]
     questions = run.survey_without_texts_of(chosen.task_id).questions
@@ -229,41 +231,45 @@ def _fight_duels(run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Tr
     return [_compare_verdicts(question, chosen, other) for other in rejected]
 
 
-def _compare_rewards(chosen: Reward, rejected: Reward) -> Duel:
+def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
     """Compare two rewards; a degraded one counts with its whole range, so that its failures help neither side."""
     ranges = []
     for name, reward in (("preferred", chosen), ("other", rejected)):
         if reward.value is None or reward.range is None:
-            return Duel("failed", f"the {name} response has no reward")
+            return PreferenceComparison("failed", f"the {name} response has no reward")
         bounds = reward.range if reward.status == "degraded" else (reward.value, reward.value)
         ranges.append([round(bound, _DECIMALS) for bound in bounds])
     (low, high), (other_low, other_high) = ranges
     if low > other_high:
-        return Duel("right")
+        return PreferenceComparison("right")
     if high < other_low:
-        return Duel("wrong")
+        return PreferenceComparison("wrong")
     if low == high == other_low == other_high:
-        return Duel("tie")
-    return Duel("failed", "a degraded reward could be higher or lower than the other")
+        return PreferenceComparison("tie")
+    return PreferenceComparison(
+        "failed", "a degraded reward could be higher or lower than the other"
+    )
 
 
-def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace) -> Duel:
+def _compare_verdicts(
+    question: Question | None, chosen: Trace, rejected: Trace
+) -> PreferenceComparison:
     """Compare by verdicts on the pair: each counts 1 for the response that it prefers, and the sum decides."""
     if question is None:
-        return Duel("failed", "the task has no question about pairs")
+        return PreferenceComparison("failed", "the task has no question about pairs")
     is_ordered = question.pairs == "ordered"
     expected = question.samples * (2 if is_ordered else 1)
     verdicts = list(_verdicts_on(question.id, chosen, rejected))
     is_strict = False if is_ordered else None
     if len(verdicts) < expected:
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
-        return Duel("failed", reason, is_strict=is_strict)
+        return PreferenceComparison("failed", reason, is_strict=is_strict)
     orders = scores_by_order(chosen.response_id, verdicts)
     choices = tuple(map(choice_of, orders))
     if len(choices) > 1:
         is_strict = set(choices) == {1.0}
     result = _RESULTS[choice_of(chain(*orders))]
-    return Duel(result, is_flipped=is_flip(choices), is_strict=is_strict)
+    return PreferenceComparison(result, is_flipped=is_flip(choices), is_strict=is_strict)
 
 
 def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
@@ -275,7 +281,7 @@ def _verdicts_on(question: str, chosen: Trace, rejected: Trace) -> Iterator[Reco
             yield verdict
 
 
-def _wins_strictly(duels: Sequence[Duel]) -> bool | None:
+def _wins_strictly(duels: Sequence[PreferenceComparison]) -> bool | None:
     """Return whether both orders prefer the right response to every other one; None if one is judged in one order."""
     sides = [duel.is_strict for duel in duels]
     return None if None in sides else all(sides)

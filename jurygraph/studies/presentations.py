@@ -20,7 +20,7 @@ from jurygraph.agents.presentation.variants import PresentationSet, document_of,
 from jurygraph.agents.registry import load_evaluators
 from jurygraph.aggregation import stakeholders
 from jurygraph.aggregation.stakeholders import SUM_TOLERANCE
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.decision.weighting import weigh_stakeholders
@@ -413,7 +413,7 @@ async def read_responses(
     for task, responses in pairs:
         view = TaskView(id=task.id, query=task.query)
         people = [person.id for person in task.stakeholders]
-        read = await each_answered(
+        read = await gather_all(
             read_prose(view, response, people, client) for response in responses
         )
         by_id |= {response.id: one for response, one in zip(responses, read, strict=True)}
@@ -441,7 +441,7 @@ async def rewrite_responses(
 
     by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:
-        written = await each_answered(map(rewrite_one, responses))
+        written = await gather_all(map(rewrite_one, responses))
         for response, reply in zip(responses, written, strict=True):
             if reply is not None:
                 by_id[response.id] = reply
@@ -461,7 +461,7 @@ async def check_responses(
     for task, responses in pairs:
         view = TaskView(id=task.id, query=task.query)
         names = [response.id for response in responses if response.id in prose]
-        checked = await each_answered(
+        checked = await gather_all(
             check_written(prose[name], view, written[name], client) for name in names
         )
         by_id |= zip(names, checked, strict=True)

@@ -37,7 +37,7 @@ from jurygraph.views.agents import (
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _BISECTIONS = 20
-_RINGS = tuple(2.0**power for power in range(-6, 8))
+_RING_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
 _ALONE = {
@@ -316,24 +316,24 @@ def find_nearest_reversals(
     found: list[NearestReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for ring in _RINGS:
-        still_open = [index for index, reversal in enumerate(found) if reversal is None]
-        if not still_open:
+    for ring_size in _RING_SIZES:
+        open_indices = [index for index, reversal in enumerate(found) if reversal is None]
+        if not open_indices:
             break
-        reversals: dict[int, list[NearestReversal]] = {index: [] for index in still_open}
+        reversals: dict[int, list[NearestReversal]] = {index: [] for index in open_indices}
         for setting in numbers:
-            for start, end in _steps(setting, inner, ring):
+            for start, end in _steps(setting, inner, ring_size):
                 rank = ranker.along(setting.key, tried)
                 after = rank(end)
-                for index in still_open:
+                for index in open_indices:
                     if _is_reversed(after, *pairs[index]):
                         value = _bisect(rank, start, end, *pairs[index])
-                        reversals[index].append(_nearest(setting, value))
+                        reversals[index].append(_find_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
             )
-        inner = ring
+        inner = ring_size
     return found
 
 
@@ -349,7 +349,7 @@ def _steps(setting: TriedSetting, inner: float, outer: float) -> Iterator[tuple[
             yield start, end
 
 
-def _nearest(setting: TriedSetting, value: float) -> NearestReversal:
+def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestReversal:
     today = float(setting.value)
     return NearestReversal(
         key=setting.key,

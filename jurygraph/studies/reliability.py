@@ -14,7 +14,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_over
 from jurygraph.inference.variance import reliability, split_variance
-from jurygraph.runs.reports.units import SINGULAR, describe_units, unit_of
+from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units, unit_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -31,11 +31,13 @@ from jurygraph.studies.report import (
     format_cell,
     omission_notes,
 )
-from jurygraph.views.agents import NO_LIMITS, limits_of, within_limits
+from jurygraph.views.agents import NO_LIMITS, clip_to_limits, limits_of
 
-MEAN_OVER = (1, 2, 4, 8)
+MEAN_SIZES = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
-_NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
+_NOT_SPLIT_REASON = (
+    "one value for each task: what tasks and responses contribute cannot be told apart"
+)
 _FEW_TASKS = 20
 _MAX_QUESTIONS = 30
 
@@ -124,7 +126,8 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     counts = Counter(rewards.units)
     if len(counts) < 2:
         units = describe_units(counts)
-        problem = f"{len(rewards.values)} rewards, of {len(counts)} {SINGULAR[units] if len(counts) == 1 else units}"
+        unit = SINGULAR_UNITS[units] if len(counts) == 1 else units
+        problem = f"{len(rewards.values)} rewards, of {len(counts)} {unit}"
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
@@ -173,7 +176,7 @@ def report(scores: RunScores) -> Report:
     rewards = split_scores(scores.rewards)
     mean = mean_over(scores.rewards.values, scores.rewards.units)
     assert mean is not None, "a run without rewards is refused"
-    mean = within_limits(mean, scores.limits)
+    mean = clip_to_limits(mean, scores.limits)
     questions = [split_scores(question) for question in scores.questions]
     by_question: dict[str, dict[str, Scores]] = {}
     for question_scores in scores.questions:
@@ -281,7 +284,9 @@ def split_scores(scores: Scores) -> Figures:
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
-    unsplit = f"one {SINGULAR[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT
+    unsplit = (
+        f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT_REASON
+    )
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)
@@ -368,12 +373,12 @@ def _correlation(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None
-    of_means = {count: reliability(correlation.value, count) for count in MEAN_OVER}
+    reliability_by_size = {count: reliability(correlation.value, count) for count in MEAN_SIZES}
     return {
         "value": correlation.value,
         "low": correlation.low,
         "high": correlation.high,
-        "of_means": of_means,
+        "of_means": reliability_by_size,
     }
 
 
@@ -399,7 +404,7 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
 def _question_table(questions: Sequence[Figures]) -> ReportTable:
     header = ["share by question", "values", "task (95 %)", "response"]
     if any(split["within_response"] for split in questions):
-        header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_OVER[1:])]
+        header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_SIZES[1:])]
     rows = []
     for split in questions:
         shares = {level["name"]: level["share"] for level in split["levels"]}
@@ -411,6 +416,6 @@ def _question_table(questions: Sequence[Figures]) -> ReportTable:
             shares.get("response"),
             shares.get("sample"),
         ]
-        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_OVER[1:])]
+        cells += [samples, *(samples and samples["of_means"][count] for count in MEAN_SIZES[1:])]
         rows.append(cells[: len(header)])
     return ReportTable(header, rows, most=_MAX_QUESTIONS)

@@ -116,7 +116,7 @@ class PlotSeries:
         return cls(label, values, list(by_name), low, high)
 
 
-class Shading(NamedTuple):
+class PlotShading(NamedTuple):
     """A part of the x axis in which something was found: from `start` to `end`, what it is, and whether it is bad."""
 
     start: float
@@ -139,7 +139,7 @@ class Plot:
     x_label: str = ""
     y_label: str = ""
     marks: Sequence[tuple[float, str]] = ()
-    shaded: Sequence[Shading] = ()
+    shaded: Sequence[PlotShading] = ()
 
     @property
     def has_content(self) -> bool:
@@ -256,7 +256,7 @@ def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2)
     return f"{lowest}, up to {format_number(values[greatest], digits)} for {greatest}"
 
 
-def describe_course(subject: str, unit: str, series: PlotSeries, digits: int = 2) -> str:
+def describe_series(subject: str, unit: str, series: PlotSeries, digits: int = 2) -> str:
     """Return a sentence with the first and the last number of a series, whose x counts or measures `unit`."""
     points = [
         (at, value) for at, value in zip(series.x, series.y, strict=True) if value is not None

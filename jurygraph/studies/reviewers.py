@@ -44,7 +44,7 @@ from jurygraph.studies.alternative_annotator import (
     compare_with_people,
 )
 from jurygraph.studies.conclusions import conclude_reviewers
-from jurygraph.studies.judgements import JUDGED, status_of
+from jurygraph.studies.judgements import JUDGED_STATUS, status_of
 from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
 from jurygraph.studies.report import (
     Figures,
@@ -58,10 +58,10 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-OWN = ("own-history", "neighbours")
-PEERS = ("item-mean", "rater-offset")
+OWN_BASELINES = ("own-history", "neighbours")
+PEER_BASELINES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
-NO_MODEL = (*OWN, *PEERS)
+NO_MODEL = (*OWN_BASELINES, *PEER_BASELINES)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -118,21 +118,23 @@ def predict(
     if "own-history" in judges:
         means_by_seed = []
         if counts:
-            means_by_seed = [_from_own(part, counts, _draws(seed)) for seed in range(seeds)]
+            means_by_seed = [
+                _mean_of_own_scores(part, counts, _draws(seed)) for seed in range(seeds)
+            ]
         for index, count in enumerate(counts):
             drawn = [means[index] for means in means_by_seed]
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_of_others(part.score, _pool(part), _keyed(part))
+        history = _mean_of_others(part.score, _pool(part), _number_groups(part))
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        similar = _from_own(part, counts, _Similarity(part, texts, vectorize))
+        similar = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
         for count, means in zip(counts, similar, strict=True):
             yield Predictions("neighbours", count, means[None])
     by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, by_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_others(part.score - by_peers, _pool(part), _keyed(part))
+        offset = _mean_of_others(part.score - by_peers, _pool(part), _number_groups(part))
         yield Predictions("rater-offset", None, (by_peers + offset)[None])
 
 
@@ -141,7 +143,7 @@ def _pool(part: ScoredPart) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _keyed(part: ScoredPart) -> Ints:
+def _number_groups(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
     columns = np.stack([_pool(part), part.group])
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
@@ -161,7 +163,7 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
     return np.asarray(np.divide(sums, number, out=unknown, where=number > 0.0))
 
 
-def _from_own(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
+def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
     for history in members_by_cluster(_pool(part)):
@@ -327,26 +329,28 @@ def _answer(
     if not verdicts:
         return _Answer(np.nan, "", "not in the run")
     judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
-    sure = [v for v in judged if v.confidence is None or v.confidence >= min_confidence]
-    if not sure:
+    confident_verdicts = [
+        v for v in judged if v.confidence is None or v.confidence >= min_confidence
+    ]
+    if not confident_verdicts:
         problem = f"confidence below {100 * min_confidence:g}" if judged else status_of(verdicts[0])
         return _Answer(np.nan, "", problem)
-    scores = [float(v.native or 0.0) for v in sure]
+    scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
-        return _Answer(fmean(scores), sure[0].reason, "")
+        return _Answer(fmean(scores), confident_verdicts[0].reason, "")
     empty = sum(v.status == "failed" for v in verdicts)
     has_vote = np.arange(len(scores) + empty)[None] < len(scores)
     majority = strict_majority(np.array([scores + [0.0] * empty]), has_vote, np.ones_like(has_vote))
     if not majority.decided[0]:
         return _Answer(np.nan, "", "no majority")
     score = float(majority.value[0])
-    return _Answer(score, sure[scores.index(score)].reason, "")
+    return _Answer(score, confident_verdicts[scores.index(score)].reason, "")
 
 
 def _is_prediction(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
     is_exclusion = verdict.status == "not_applicable" and verdict.gated_by is None
-    is_judged = status_of(verdict) == JUDGED or is_exclusion
+    is_judged = status_of(verdict) == JUDGED_STATUS or is_exclusion
     return is_judged and isinstance(verdict.native, int | float)
 
 
@@ -399,17 +403,17 @@ def join_runs(
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_models = len({run.model for run in runs}) > 1
-    grouped: dict[tuple[str, int], dict[int, RunPredictions]] = {}
+    runs_by_group: dict[tuple[str, int], dict[int, RunPredictions]] = {}
     for run in runs:
         name = f"{run.judge} ({run.model})" if has_models else run.judge
-        seeds = grouped.setdefault((name, run.shots), {})
+        seeds = runs_by_group.setdefault((name, run.shots), {})
         first = seeds.setdefault(run.seed, run)
         if first is not run:
             problem = (
                 f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
-    ordered = sorted(grouped.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
+    ordered = sorted(runs_by_group.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
     joined = []
     for part in parts:
         columns = []
@@ -501,12 +505,12 @@ _MAX_ROWS = 40
 _MOST_REASONS = 8
 _MAX_REASON = 90
 
-Judged = tuple[ScoredPart, Sequence[Predictions]]
+JudgedPart = tuple[ScoredPart, Sequence[Predictions]]
 """The ratings of a dimension, and all predictions of them."""
 
 
 def report(
-    judged: Sequence[Judged], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
+    judged: Sequence[JudgedPart], level: AlphaLevel = "ordinal", vectorize: Vectorizer = tf_idf
 ) -> Report:
     """Compare judges of reviewers.
 
@@ -533,17 +537,17 @@ def report(
     sizes: dict[str, int] = {}
     for part, columns in judged:
         best = _most_shots(columns)
-        everything = np.ones(len(part.score), dtype=bool)
-        compared = _answering(best)
+        all_ratings = np.ones(len(part.score), dtype=bool)
+        compared = _predicting_judges(best)
         tests = _test_against_people(part, compared)
-        for row in _measure(part, everything, None, best, level):
+        for row in _measure(part, all_ratings, None, best, level):
             judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
                 judges_by_domain += _measure(part, rows, name or "none", best, level)
-        curve += _measure(part, everything, None, columns, level)
+        curve += _measure(part, all_ratings, None, columns, level)
         differences += _differences(part, compared)
         reasons += _relate_reasons(part, best, vectorize)
         matches += _match_reasons(part, best, vectorize)
@@ -559,7 +563,7 @@ def report(
         "side_by_side": side_by_side,
         "reviewers": reviewers,
     }
-    blind = [row for row in judges if row["judge"] not in PEERS]
+    blind = [row for row in judges if row["judge"] not in PEER_BASELINES]
     return Report(
         figures,
         list(_sections(figures)),
@@ -575,14 +579,14 @@ def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
     return list({prediction.judge: prediction for prediction in columns}.values())
 
 
-def _answering(columns: Sequence[Predictions]) -> list[Predictions]:
+def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
     """Return the judges that predict any rating, which are compared; all of them where none does."""
     return [prediction for prediction in columns if prediction.answered.any()] or list(columns)
 
 
-def _common(columns: Sequence[Predictions]) -> Bools:
+def _commonly_predicted(columns: Sequence[Predictions]) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
-    answered = [prediction.answered for prediction in _answering(columns)]
+    answered = [prediction.answered for prediction in _predicting_judges(columns)]
     return np.asarray(np.logical_and.reduce(answered))
 
 
@@ -593,7 +597,7 @@ def _measure(
     columns: Sequence[Predictions],
     level: AlphaLevel,
 ) -> Iterator[Figures]:
-    compared = _common(columns) & rows
+    compared = _commonly_predicted(columns) & rows
     for prediction in columns:
         common = compared & prediction.answered
         errors = (prediction.values - part.score)[:, common]
@@ -637,7 +641,7 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
 
 
 def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figures]:
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     reviewer = part.reviewer[common]
     rows: list[Figures] = []
     for first, second in combinations(columns, 2):
@@ -666,10 +670,10 @@ def _test_against_people(
     Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
     and are left out.
     """
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     tests = {}
     for prediction in columns:
-        if prediction.judge in PEERS:
+        if prediction.judge in PEER_BASELINES:
             continue
         people = PersonLabels(
             items=part.item[common],
@@ -732,7 +736,7 @@ def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> l
 
 
 def _by_reviewer(part: ScoredPart, columns: Sequence[Predictions]) -> Iterator[Figures]:
-    common = _common(columns)
+    common = _commonly_predicted(columns)
     errors: dict[str, Floats] = {}
     for prediction in columns:
         errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
@@ -751,8 +755,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
         "all pairs together"
     )
-    yield _judge_table("judge", [row for row in figures["judges"] if row["judge"] not in PEERS])
-    peers = [row for row in figures["judges"] if row["judge"] in PEERS]
+    yield _judge_table(
+        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
+    )
+    peers = [row for row in figures["judges"] if row["judge"] in PEER_BASELINES]
     yield _judge_table("judge that uses others' scores of the item", peers)
     several: list[Figures] = []
     for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
@@ -825,13 +831,13 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     columns = ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
     rows = []
     for row in judges:
-        shots = "all" if row["shots"] is None and row["judge"] in OWN else row["shots"]
+        shots = "all" if row["shots"] is None and row["judge"] in OWN_BASELINES else row["shots"]
         measured = [row[column] for column in columns]
         rows.append([part_name(row), row["judge"], shots, *measured])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
 
-def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+def _notes(judged: Sequence[JudgedPart]) -> Iterator[str]:
     yield from note_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
         name = part.dimension or "all"
@@ -839,7 +845,7 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
         question = question_codes(name, part.score, remedy)
         if question is not None:
             yield question
-        if not _common(columns).any():
+        if not _commonly_predicted(columns).any():
             yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS:
             yield f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS}, intervals are rough"

@@ -22,8 +22,8 @@ from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 
 RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
-BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
-CONFUSION: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
+RATER_BEHAVIOURS: tuple[RaterBehaviour, ...] = get_args(RaterBehaviour)
+CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
     "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
     "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
     "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
@@ -31,7 +31,7 @@ CONFUSION: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] = {
 }
 """Label probabilities of each behaviour for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
-VALUES = (0.0, 0.5, 1.0)
+CLASS_CREDITS = (0.0, 0.5, 1.0)
 PARTLY_RIGHT_SHARE = 0.35
 """Share of the responses that are not right which are partly right."""
 CLEAR_ITEM_BETA = (2.0, 12.0)
@@ -46,7 +46,7 @@ class Setting:
     Attributes:
         qualities: for each agent, the probability that its response is right.
         items: number of items of each agent.
-        pool: number of annotators of each behaviour, in the order of `BEHAVIOURS`.
+        pool: number of annotators of each behaviour, in the order of `RATER_BEHAVIOURS`.
         annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
         labels: number of labels of each item, by different annotators.
         hard: the probability that an item is hard.
@@ -113,7 +113,7 @@ class SimulatedEvaluation:
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
-        item_credits = posterior @ VALUES
+        item_credits = posterior @ CLASS_CREDITS
         by_agent = item_credits.reshape(len(self.setting.qualities), -1)
         return np.asarray(by_agent.mean(axis=1))
 
@@ -121,7 +121,7 @@ class SimulatedEvaluation:
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels."""
     generator = np.random.default_rng(seed)
-    pool = np.repeat(np.arange(len(BEHAVIOURS)), setting.pool)
+    pool = np.repeat(np.arange(len(RATER_BEHAVIOURS)), setting.pool)
     behaviours = generator.permutation(pool)[: setting.annotator_count]
     return simulate_with(setting, behaviours, generator)
 
@@ -129,7 +129,7 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
 def simulate_with(
     setting: Setting, behaviours: Ints, generator: np.random.Generator
 ) -> SimulatedEvaluation:
-    """Simulate an evaluation by annotators of these behaviours, as indices of `BEHAVIOURS`, [A]."""
+    """Simulate an evaluation by annotators of these behaviours, as indices of `RATER_BEHAVIOURS`, [A]."""
     agents = len(setting.qualities)
     labels = setting.labels
     total = agents * setting.items
@@ -137,15 +137,17 @@ def simulate_with(
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     is_hard = generator.random(total) < setting.hard
     hard = generator.beta(*HARD_ITEM_BETA, total)
-    clear = generator.beta(*CLEAR_ITEM_BETA, total)
-    ambiguity = np.where(is_hard, hard, clear) * setting.ambiguous
+    clear_shares = generator.beta(*CLEAR_ITEM_BETA, total)
+    ambiguity = np.where(is_hard, hard, clear_shares) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
     annotator = order[:, :labels].ravel()
-    confusions = np.array([CONFUSION[behaviour] for behaviour in BEHAVIOURS])[behaviours]
-    blur = ambiguity[item, None]
-    probabilities = (1.0 - blur) * confusions[annotator, truth[item]] + blur / CLASSES
+    confusions = np.array([CONFUSION_BY_BEHAVIOUR[behaviour] for behaviour in RATER_BEHAVIOURS])[
+        behaviours
+    ]
+    noise_share = ambiguity[item, None]
+    probabilities = (1.0 - noise_share) * confusions[annotator, truth[item]] + noise_share / CLASSES
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,
@@ -153,7 +155,7 @@ def simulate_with(
         agent=agent[item],
         annotator=annotator,
         label=label,
-        behaviours=tuple(BEHAVIOURS[index] for index in behaviours.tolist()),
+        behaviours=tuple(RATER_BEHAVIOURS[index] for index in behaviours.tolist()),
         confusions=confusions,
         truth=truth,
         ambiguity=ambiguity,
@@ -185,7 +187,7 @@ class Configuration(NamedTuple):
     tau_b: MethodValues
 
 
-FIGURES = ("mse", "accuracy", "tau_b")
+FIGURE_NAMES = ("mse", "accuracy", "tau_b")
 
 
 def _read_configurations() -> dict[str, Configuration]:
@@ -195,7 +197,7 @@ def _read_configurations() -> dict[str, Configuration]:
         for field, value in row.items():
             row[field] = tuple(value) if isinstance(value, list) else value
         sweep = row.pop("sweep")
-        printed = [row.pop(figure) for figure in FIGURES]
+        printed = [row.pop(figure) for figure in FIGURE_NAMES]
         configurations[name] = Configuration(sweep, Setting(**row), *printed)
     return configurations
 
@@ -209,10 +211,10 @@ def recovery(
 ) -> dict[str, Floats]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
-    The axes are seeds, methods and `FIGURES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the share
-    of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods share
-    one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is called
-    with 1 after each evaluation.
+    The axes are seeds, methods and `FIGURE_NAMES`, [S,M,F]: the mean squared error of the agents' scores (`mse`), the
+    share of pairs of agents in their true order (`accuracy`), and `tau_b` with the true order. The latter two methods
+    share one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is
+    called with 1 after each evaluation.
     """
     measured = {}
     for setting in dict.fromkeys(settings.values()):
@@ -249,7 +251,7 @@ def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) 
     scores = []
     for estimate in (majority, fitted.hard_labels(), fitted):
         agent = np.array(estimate.items) // simulated.setting.items
-        credit = np.bincount(agent, weights=estimate.posterior @ VALUES, minlength=agents)
+        credit = np.bincount(agent, weights=estimate.posterior @ CLASS_CREDITS, minlength=agents)
         items = np.bincount(agent, minlength=agents)
         scores.append(np.asarray(credit / items))
     return scores
@@ -265,8 +267,8 @@ def pair_order_accuracy(scores: Floats, true: Floats) -> float:
 
 
 SimulatedPart = Sweep | Literal["decompr"]
-PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
-_SCALED = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
+SIMULATED_PARTS: tuple[SimulatedPart, ...] = (*get_args(Sweep), "decompr")
+_FIGURE_SCALES = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
 _TABLES = (
     ("mse", "Table 4: MSE, 10⁻³", 2),
     ("accuracy", "Table 6: in order, %", 1),
@@ -343,9 +345,9 @@ def _recovery_rows(
     settings = {name: configuration.setting for name, configuration in chosen.items()}
     for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
-        for index, figure in enumerate(FIGURES):
+        for index, figure in enumerate(FIGURE_NAMES):
             papers = getattr(chosen[name], figure)
-            scaled = _SCALED[figure] * values[:, :, index]
+            scaled = _FIGURE_SCALES[figure] * values[:, :, index]
             columns = zip(METHODS, scaled.T, papers, strict=True)
             row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
         rows.append(row)
@@ -360,17 +362,19 @@ def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
     return SimulatedMean(mean, error, paper)
 
 
-def _plots(recovered: Sequence[Figures]) -> Iterator[Plot]:
-    names = [row["name"] for row in recovered]
+def _plots(recovery_rows: Sequence[Figures]) -> Iterator[Plot]:
+    names = [row["name"] for row in recovery_rows]
     series = []
-    for method in METHODS if recovered else ():
-        means = [row["mse"][method] for row in recovered]
+    for method in METHODS if recovery_rows else ():
+        means = [row["mse"][method] for row in recovery_rows]
         low = [mean.mean - NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         high = [mean.mean + NORMAL_QUANTILE * (mean.error or 0.0) for mean in means]
         series.append(PlotSeries(method, [mean.mean for mean in means], names, low, high))
         series.append(PlotSeries(f"{method}, paper", [mean.paper for mean in means], names))
     if series:
-        errors = {method: sum(row["mse"][method].mean for row in recovered) for method in METHODS}
+        errors = {
+            method: sum(row["mse"][method].mean for row in recovery_rows) for method in METHODS
+        }
         best = min(errors, key=errors.__getitem__)
         title = f"{best} has the least error of agents' scores, summed over {len(names)} settings"
         yield Plot(title, "points", series, y_label="MSE, 10⁻³")

@@ -60,7 +60,7 @@ from jurygraph.studies.reward_noise import (
     sign_correctness,
 )
 
-_ROUNDING = 1e-12
+_ROUNDING_ERROR = 1e-12
 _LEAST_FREEDOM = 2
 """With as few degrees of freedom, the inverse of an estimated variance has no mean."""
 
@@ -74,7 +74,7 @@ def variance(scores: Sequence[float] | Floats) -> float:
     centered = values - values.mean()
     estimate = float(np.sum(centered**2) / (len(values) - 1))
     scale = max(1.0, float(np.mean(values**2)))
-    return 0.0 if estimate <= _ROUNDING * _ROUNDING * scale else estimate
+    return 0.0 if estimate <= _ROUNDING_ERROR * _ROUNDING_ERROR * scale else estimate
 
 
 def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:
@@ -88,7 +88,7 @@ def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> 
     return ratio_of_means(semantic, repeat, 1 - 2 / freedom)
 
 
-def wording_alone(semantic: Clustered, repeat: Clustered) -> Estimate | None:
+def wording_variance(semantic: Clustered, repeat: Clustered) -> Estimate | None:
     """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
     part = difference_of_means(semantic, repeat)
     if part is None:
@@ -163,12 +163,12 @@ def _mean_cv(units: Sequence[Floats]) -> float | None:
     """Return the mean over units and stakeholders of the coefficient of variation over variants."""
     sizes = np.abs(np.concatenate([values.mean(axis=0) for values in units]))
     deviations = np.concatenate([values.std(axis=0, ddof=1) for values in units])
-    if not np.all(sizes > _ROUNDING):
+    if not np.all(sizes > _ROUNDING_ERROR):
         return None
     return float(np.mean(deviations / sizes))
 
 
-_ALL = "all"
+_ALL_BANDS = "all"
 _DIGITS = 2
 _FEW_TASKS = 5
 
@@ -234,7 +234,7 @@ class SeedUnit(NamedTuple):
 
 
 SeedMeasure = Callable[[SeedUnit], float | None]
-MEASURES: Mapping[str, SeedMeasure] = {
+SEED_MEASURES: Mapping[str, SeedMeasure] = {
     "semantic": SeedUnit.semantic,
     "repeat": SeedUnit.repeat,
     "cv": SeedUnit.cv,
@@ -305,7 +305,7 @@ def measure_stability(
         by_family = _units_by_family(units)
         sections.append(_table(title, "families", common, by_family, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
-        by_weighting = _reweighted(units, own_weights)
+        by_weighting = _reweight_units(units, own_weights)
         sections.append(_table(title, "weightings", common, by_weighting, sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
@@ -354,7 +354,7 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
 
 def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     inputs = {row.input for row in unit.variants}
-    measured = {name: measure(unit) for name, measure in MEASURES.items()}
+    measured = {name: measure(unit) for name, measure in SEED_MEASURES.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
@@ -366,7 +366,7 @@ def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
     }
 
 
-def _by_cluster(
+def _measure_clusters(
     units: Iterable[SeedUnit], size: int, measure: SeedMeasure
 ) -> dict[str, list[float]]:
     by_cluster: dict[str, list[float]] = {}
@@ -390,9 +390,9 @@ def _growths(
     smallest, largest = sizes[0], sizes[-1]
 
     def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        at_largest = _by_cluster(chosen, largest, measure)
-        at_smallest = _by_cluster(chosen, smallest, measure)
-        return ratio_of_means(at_largest, at_smallest)
+        largest_measures = _measure_clusters(chosen, largest, measure)
+        smallest_measures = _measure_clusters(chosen, smallest, measure)
+        return ratio_of_means(largest_measures, smallest_measures)
 
     families = _families_at(smallest, units) & _families_at(largest, units)
     common = [unit.with_families(families) for unit in units]
@@ -407,7 +407,7 @@ def _families_at(size: int, units: Sequence[SeedUnit]) -> set[str]:
     return families
 
 
-_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
+_RESTRICTIVENESS_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
@@ -415,11 +415,11 @@ def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[Seed
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
     rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
-        for name, bands in _BANDS.items():
+        for name, bands in _RESTRICTIVENESS_BANDS.items():
             pooled = [unit for unit in units if unit.quality.casefold() in bands]
             if pooled:
                 rows[name, "-"] = pooled
-        rows[_ALL, _ALL] = list(units)
+        rows[_ALL_BANDS, _ALL_BANDS] = list(units)
     return rows
 
 
@@ -435,8 +435,8 @@ def _noise_tables(
         row: list[object] = []
         for size in sizes:
             means = {}
-            for name, measure in MEASURES.items():
-                means[name] = mean_of_units(_by_cluster(members, size, measure))
+            for name, measure in SEED_MEASURES.items():
+                means[name] = mean_of_units(_measure_clusters(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
@@ -457,13 +457,13 @@ def _noise_tables(
 
 def _wording_figures(units: Sequence[SeedUnit], size: int) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone, of units with so many stakeholders."""
-    semantic = _by_cluster(units, size, SeedUnit.semantic)
-    repeat = _by_cluster(units, size, SeedUnit.repeat)
+    semantic = _measure_clusters(units, size, SeedUnit.semantic)
+    repeat = _measure_clusters(units, size, SeedUnit.repeat)
     freedom = sum(unit.repeat_freedom() for unit in units if unit.stakeholders == size)
     return {
         "semantic_to_repeat": semantic_to_repeat(semantic, repeat, freedom),
         "repeat_freedom": freedom,
-        "wording_alone": wording_alone(semantic, repeat),
+        "wording_alone": wording_variance(semantic, repeat),
     }
 
 
@@ -485,7 +485,7 @@ def _table(
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
-        means = {size: mean_of_units(_by_cluster(units, size, measure)) for size in sizes}
+        means = {size: mean_of_units(_measure_clusters(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
         growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
@@ -495,7 +495,7 @@ def _table(
     return ReportTable(header, cells, digits=variance_digits(variances))
 
 
-def _reweighted(
+def _reweight_units(
     units: Sequence[SeedUnit], own_weights: OwnWeights | None
 ) -> dict[str, list[SeedUnit]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
@@ -708,7 +708,7 @@ def measure_signal(
     flips: list[Figures] = []
     if cut is not None:
         for unit in units:
-            flips += _flips(unit, cut)
+            flips += _count_flips(unit, cut)
     name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": together}
     figures |= {"terms": terms, "flips": flips}
@@ -756,16 +756,16 @@ def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
 
 
 def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
-    flipping = [flip for flip in flips if flip["flips"]]
-    flipping.sort(key=lambda flip: -float(flip["flips"]))
-    yield f"decisions at {cut:g}: {len(flipping)} of {len(flips)} responses flip with some wording"
+    flipped_responses = [flip for flip in flips if flip["flips"]]
+    flipped_responses.sort(key=lambda flip: -float(flip["flips"]))
+    yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
     columns = {
         "response that flips": "seed",
         "mean score": "mean",
         "share of variants": "flips",
         f"variants for {_STABLE_PROBABILITY:g}": "variants",
     }
-    yield ReportTable.of(columns, flipping, digits=3, most=_MOST_ROWS)
+    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MOST_ROWS)
 
 
 def _measure_together(
@@ -817,7 +817,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
             continue
         noises = _measure_noise(members)
         noise = fmean(noises) if noises else pooled
-        rewards = np.array([_shown_score(unit) for unit in members])
+        rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
         variants = None
         if snr > 0.0:
@@ -827,7 +827,7 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         yield GroupSignal(task, size, spread, noise, bool(noises), snr, sign, variants)
 
 
-def _shown_score(unit: SeedUnit) -> float:
+def _original_score(unit: SeedUnit) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
     originals = [row.score for row in unit.rows if not row.is_variant]
     return originals[0] if originals else unit.rows[0].score
@@ -877,7 +877,7 @@ def _terms_table(terms: Sequence[Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=digits)
 
 
-def _flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
+def _count_flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
     """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
 
     With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).

@@ -91,7 +91,7 @@ def _write_decimal(scaled: int, places: int) -> str:
     return f"{Decimal(f'{scaled}e-{places}'):f}"
 
 
-_TOO_LARGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
+_TOO_LARGE_MESSAGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
 _Operation = Callable[[Fraction, Fraction], Any]
 
 
@@ -100,7 +100,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ToolError("a power has a whole exponent; write one")
     bits = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and bits * abs(exponent) > 2 * MAX_BITS:
-        raise ToolError(_TOO_LARGE)
+        raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
 
 
@@ -148,11 +148,11 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
     for node in reversed([*ast.walk(tree)]):
-        number = _number_of(node, numbers, written)
+        number = _number_of_node(node, numbers, written)
         if number is None:
             continue
         if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
-            raise ToolError(_TOO_LARGE)
+            raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
     if not isinstance(tree, ast.Compare):
         return numbers[tree]
@@ -163,7 +163,9 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
     return True
 
 
-def _number_of(node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str) -> Fraction | None:
+def _number_of_node(
+    node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str
+) -> Fraction | None:
     """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""
     match node:
         case ast.Constant():

@@ -12,7 +12,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Id, ParamsModel, PositiveInt
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 
@@ -105,7 +105,7 @@ def _without_references(task: TaskView) -> TaskView:
 
 
 def _question_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
-    if question.needs or question.material != SUBMITTED:
+    if question.needs or question.material != SUBMITTED_RESPONSE:
         raise ToolError("this check needs what only a deriver has; it cannot be run here")
     # A check sees no more than its judge, and the last reply alone where it would by itself.
     seen = response.view("last_reply") if question.shown_part == "last_reply" else response

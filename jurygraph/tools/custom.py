@@ -82,7 +82,7 @@ class FunctionTool(CustomTool):
             if hint is ToolInput:
                 self._input_name = name
             elif name not in self._bound:
-                if hint is None or parameter.kind not in _NAMED:
+                if hint is None or parameter.kind not in _NAMED_PARAMETERS:
                     problem = f"argument {name!r} cannot be filled in by a model"
                     raise ConfigError(
                         f"tool {self.name!r}: {problem}; give it a name and a type, such as `{name}: str`"
@@ -166,7 +166,7 @@ def is_langchain_tool(target: Any) -> bool:
     return hasattr(target, "tool_call_schema") and hasattr(target, "args_schema")
 
 
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NAMED_PARAMETERS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 async def _await_result(result: Awaitable[Any]) -> str:

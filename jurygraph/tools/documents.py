@@ -139,12 +139,12 @@ class TextDocument:
         pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
         spans: list[LineSpan] = []
         total = 0
-        covered = 0
+        covered_end = 0
         for match in pattern.finditer(self.text):
-            if match.start() < covered:
+            if match.start() < covered_end:
                 continue
             span = self._span_around(match.start())
-            covered = max(span.end, match.end())
+            covered_end = max(span.end, match.end())
             total += 1
             if first_match <= total < first_match + MAX_MATCHES:
                 spans.append(span)
@@ -213,11 +213,13 @@ class TextDocument:
     def _with_surroundings(self, spans: Sequence[LineSpan]) -> list[LineSpan]:
         """Return the spans with the lines before and after; a line that has a match is shown once, as its match."""
         shown_lines = {span.line for span in spans}
-        nearby = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
-        around = [
-            self._clip(line, _CONTEXT_WIDTH) for line in nearby if 1 <= line <= self.number_of_lines
+        nearby_lines = {span.line + step for span in spans for step in (-1, 1)} - shown_lines
+        surrounding_lines = [
+            self._clip(line, _CONTEXT_WIDTH)
+            for line in nearby_lines
+            if 1 <= line <= self.number_of_lines
         ]
-        return sorted([*spans, *around])
+        return sorted([*spans, *surrounding_lines])
 
     def _span_around(self, position: int) -> LineSpan:
         line = self._line_at(position)

@@ -107,7 +107,7 @@ class Grep(RowTool):
             if not _matches(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
-            content = _read_up_to(entry, MAX_SEARCHED - searched_bytes)
+            content = _read_limited_file(entry, MAX_SEARCHED - searched_bytes)
             searched_bytes += len(content.data)
             text = decode(content)
             if text is None or content.is_cut:
@@ -135,7 +135,7 @@ class FileMatches(NamedTuple):
     total: int
 
 
-def _read_up_to(entry: WorkspaceEntry, most: int) -> FileContent:
+def _read_limited_file(entry: WorkspaceEntry, most: int) -> FileContent:
     """Return the content of a file; one that is larger, or cannot be read, counts as binary."""
     with suppress(ToolError):  # no right to read it, for instance
         if min(entry.size, MAX_FILE) <= most:

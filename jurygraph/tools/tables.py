@@ -92,7 +92,9 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
     total = 0
     for row in _rows(table):
         columns.update(row)
-        if not all(column in row and _agree(row[column], value) for column, value in where.items()):
+        if not all(
+            column in row and _values_match(row[column], value) for column, value in where.items()
+        ):
             continue
         total += 1
         if first_row <= total < first_row + MAX_ROWS:
@@ -113,7 +115,7 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
     return "\n".join(rows)
 
 
-def _agree(value: Any, wanted: Any) -> bool:
+def _values_match(value: Any, wanted: Any) -> bool:
     if are_equal(value, wanted):
         return True
     are_words = isinstance(value, str) and isinstance(wanted, str)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from jurygraph.agents.roles import Configurable
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import ToolError as ToolError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, TaskView, ToolSpec
@@ -29,7 +29,7 @@ class ToolArguments(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ToolInput(Displayed):
+class ToolInput(ShortRepr):
     """All that a tool may see: the judge's `task` view, its `responses` without names and labels, and their files.
 
     There is one response in scope `response`, two in `pair`, and all of them in `group`. A response without files has

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple
 
-from jurygraph.display import Displayed
+from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, ToolError
 from jurygraph.messages import shorten
 
@@ -37,7 +37,7 @@ _CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
+_UNSAFE_PATH = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
 """Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
 _OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -55,7 +55,7 @@ class FileContent(NamedTuple):
     is_cut: bool
 
 
-def _read_nothing() -> FileContent:
+def _read_empty_file() -> FileContent:
     return FileContent(b"", is_cut=False)
 
 
@@ -65,10 +65,10 @@ class WorkspaceEntry(NamedTuple):
     kind: Literal["file", "folder", "other"]
     path: str = ""
     size: int = 0
-    read: Callable[[], FileContent] = _read_nothing
+    read: Callable[[], FileContent] = _read_empty_file
 
 
-_OTHER = WorkspaceEntry("other")
+_OTHER_ENTRY = WorkspaceEntry("other")
 WorkspaceEntries = Generator[WorkspaceEntry, None, None]
 
 
@@ -116,13 +116,13 @@ def _safe_steps(path: str) -> PathSteps | None:
     relative = path.removeprefix("./").removesuffix("/")
     if relative in ("", ".") and not path.startswith("/"):
         return ()
-    if len(path) > _MAX_PATH or _UNSAFE.search(relative):
+    if len(path) > _MAX_PATH or _UNSAFE_PATH.search(relative):
         return None
     steps = tuple(relative.split("/"))
     return steps if all(len(name.encode()) <= _MAX_NAME for name in steps) else None
 
 
-class Workspace(Displayed, ABC):
+class Workspace(ShortRepr, ABC):
     """The files of one response. It holds nothing open: each call opens what it needs."""
 
     repeats_paths = False
@@ -172,18 +172,18 @@ class FolderWorkspace(Workspace):
                 folders[:] = [
                     PurePosixPath(entry.path).name for entry in entries if entry.kind == "folder"
                 ]
-        yield from [_OTHER] * len(errors)
+        yield from [_OTHER_ENTRY] * len(errors)
 
 
 def _entry_in(folder: int, steps: PathSteps, name: str) -> WorkspaceEntry:
     path = "/".join((*steps, name))
     status = _status_in(folder, name)
     if status is None or _safe_steps(path) is None:
-        return _OTHER
+        return _OTHER_ENTRY
     if stat.S_ISDIR(status.st_mode) and len(steps) < MAX_DEPTH:
         return WorkspaceEntry("folder", path)
     if not _is_plain(status):
-        return _OTHER
+        return _OTHER_ENTRY
     return WorkspaceEntry("file", path, status.st_size, partial(_read_file_in, folder, name))
 
 
@@ -193,7 +193,7 @@ class ArchiveWorkspace(Workspace):
     repeats_paths = True
 
     def entries(self, folder: PathSteps) -> WorkspaceEntries:
-        is_there = not folder
+        is_folder_found = not folder
         name = self.steps[-1]
         read_members = _zip_members if name.lower().endswith(".zip") else _tar_members
         with (
@@ -207,11 +207,11 @@ class ArchiveWorkspace(Workspace):
                 if steps == () and entry.kind == "folder":
                     continue
                 if entry.kind == "other" or not steps:
-                    yield _OTHER
+                    yield _OTHER_ENTRY
                 elif steps[: len(folder)] == folder and len(steps) > len(folder):
-                    is_there = True
+                    is_folder_found = True
                     yield entry._replace(path="/".join(steps))
-        if not is_there:
+        if not is_folder_found:
             raise ToolError(_NO_FOLDER)
 
 
@@ -356,7 +356,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
                 read = partial(_read_member, partial(archive.open, info))
                 yield WorkspaceEntry("file", name, info.file_size, read)
             else:
-                yield _OTHER
+                yield _OTHER_ENTRY
 
 
 def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
@@ -371,7 +371,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
                 read = partial(_read_member, partial(archive.extractfile, member))
                 yield WorkspaceEntry("file", member.name, member.size, read)
             else:
-                yield _OTHER
+                yield _OTHER_ENTRY
 
 
 def _read_member(open_member: Callable[[], IO[bytes] | None]) -> FileContent:

@@ -36,7 +36,7 @@ from jurygraph.sources.files import create_private_file
 from jurygraph.studies.comparison import (
     ComparedResponse,
     JudgedSlot,
-    Slot,
+    VerdictSlot,
     compared_responses,
 )
 
@@ -87,7 +87,7 @@ class RunIndex:
         has_own_texts = run.base is None and not run.is_set_of_runs
         self._may_stay = has_own_texts and not is_temporary and os.access(run.folder, os.W_OK)
         self._open()
-        if not self._fits():
+        if not self._fits_run():
             self._begin_anew()
 
     def _open(self) -> None:
@@ -127,7 +127,7 @@ class RunIndex:
         It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
         """
         ((last,),) = self.fetch("SELECT coalesce(max(number), 0) FROM groups")
-        self._add_each(self._complete_group, last, self.records, report)
+        self._add_groups(self._complete_group, last, self.records, report)
 
     def _complete_group(self, group: StoredGroup) -> None:
         self._add_query(group.record.key)
@@ -135,7 +135,7 @@ class RunIndex:
         self._add_verdicts(group)
 
     def _add_query(self, task_id: str) -> None:
-        number = self._number_of("task", task_id)
+        number = self._number_of_name("task", task_id)
         if self.fetch("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
             return
         task = self.run.task(task_id)
@@ -203,14 +203,14 @@ class RunIndex:
         # Names are numbered in this order; groups are stored in the order of their ends.
         with self._connection:
             for record in ledger.records("task", before, end):
-                self._number_of("task", record.key)
-        self._add_each(self._add_group, max(last, before), end, report)
+                self._number_of_name("task", record.key)
+        self._add_groups(self._add_group, max(last, before), end, report)
         with self._connection:
             self._set_fact("records", end)
             self._set_fact("head", ledger.record_at(end).link.hex())
         return True
 
-    def _add_each(
+    def _add_groups(
         self, add: Callable[[StoredGroup], None], after: int, up_to: int, report: ProgressCallback
     ) -> None:
         """Add the groups whose records have numbers above `after` and up to `up_to`, some in each transaction."""
@@ -228,7 +228,7 @@ class RunIndex:
         """Return whether texts were erased since: their words can only be dropped with all others."""
         return next(self.run.source.ledger.records("erasure", after), None) is not None
 
-    def _fits(self) -> bool:
+    def _fits_run(self) -> bool:
         try:
             facts = dict(self.fetch("SELECT name, value FROM facts"))
         except sqlite3.DatabaseError:
@@ -253,7 +253,7 @@ class RunIndex:
     def _set_fact(self, name: str, value: Any) -> None:
         self._connection.execute("REPLACE INTO facts VALUES (?, ?)", (name, value))
 
-    def _number_of(self, kind: str, name: str) -> int:
+    def _number_of_name(self, kind: str, name: str) -> int:
         number = self._numbers.get((kind, name))
         if number is None:
             self._connection.execute(
@@ -265,11 +265,11 @@ class RunIndex:
         return number
 
     def _add_group(self, group: StoredGroup) -> None:
-        task = self._number_of("task", group.record.key)
+        task = self._number_of_name("task", group.record.key)
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
-            self._drop_earlier(task, group)
+            self._drop_earlier_groups(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
-        questions = [self._number_of(_kind_of(q), q.id) for q in survey.questions]
+        questions = [self._number_of_name(_kind_of(q), q.id) for q in survey.questions]
         self._add_inputs(
             group.decision,
             {q.id: number for q, number in zip(survey.questions, questions, strict=True)},
@@ -316,13 +316,13 @@ class RunIndex:
         self._last_decision = decision
         rows = []
         for spec in self.run.decision(decision).specs:
-            component = self._number_of("component", spec.name)
+            component = self._number_of_name("component", spec.name)
             for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
                 if name in questions:
                     rows.append((component, questions[name]))
         self._insert("inputs", rows)
 
-    def _drop_earlier(self, task: int, group: StoredGroup) -> None:
+    def _drop_earlier_groups(self, task: int, group: StoredGroup) -> None:
         name = group.body.get("phase"), group.body["step"]
         ledger = self.run.source.ledger
         query = "SELECT DISTINCT group_number FROM responses WHERE task = ?"
@@ -349,7 +349,7 @@ class RunIndex:
             group.record.seq,
             task,
             trace.response_id,
-            None if trace.agent is None else self._number_of("agent", trace.agent),
+            None if trace.agent is None else self._number_of_name("agent", trace.agent),
             trace.status,
             trace.value,
             *trace.span,
@@ -365,7 +365,7 @@ class RunIndex:
     def _component_rows(self, trace: TraceWithoutTexts) -> Iterator[tuple[Any, ...]]:
         for name in trace.names:
             judged, counted = trace.component(name)
-            yield self._number_of("component", name), trace.record.seq, judged, counted
+            yield self._number_of_name("component", name), trace.record.seq, judged, counted
 
     def _verdict_rows(
         self,
@@ -381,9 +381,9 @@ class RunIndex:
                 trace.record.seq,
                 questions[verdict["question"]],
                 position,
-                None if judge is None else self._number_of("judge", judge),
+                None if judge is None else self._number_of_name("judge", judge),
                 counted.get(verdict["question"], verdict.get("score")),
-                None if failure is None else self._number_of("failure", " ".join(failure)),
+                None if failure is None else self._number_of_name("failure", " ".join(failure)),
             )
 
 
@@ -415,7 +415,7 @@ def _read_rows(packed: bytes) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _unpack_verdicts(packed: bytes) -> list[dict[Slot, JudgedSlot]]:
+def _unpack_verdicts(packed: bytes) -> list[dict[VerdictSlot, JudgedSlot]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
@@ -426,7 +426,7 @@ def _unpack_verdicts(packed: bytes) -> list[dict[Slot, JudgedSlot]]:
     ]
 
 
-class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
+class _PackedVerdicts(Mapping[VerdictSlot, JudgedSlot]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
     __slots__ = ("_packed", "_row")
@@ -435,10 +435,10 @@ class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
         self._packed = packed
         self._row = row
 
-    def __getitem__(self, slot: Slot) -> JudgedSlot:
+    def __getitem__(self, slot: VerdictSlot) -> JudgedSlot:
         return _unpack_verdicts(self._packed)[self._row][slot]
 
-    def __iter__(self) -> Iterator[Slot]:
+    def __iter__(self) -> Iterator[VerdictSlot]:
         return iter(_unpack_verdicts(self._packed)[self._row])
 
     def __len__(self) -> int:
@@ -447,7 +447,7 @@ class _PackedVerdicts(Mapping[Slot, JudgedSlot]):
 
 def _connect(folder: Path) -> sqlite3.Connection | None:
     """Open the index in a folder for this process alone; None if another one has it open."""
-    path = folder / run_folder.INDEX
+    path = folder / run_folder.INDEX_FILE
     create_private_file(path)  # SQLite's other files get its permissions
     # The thread of the rankings reads, too; SQLite lets one of them in at a time, for a row.
     connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)

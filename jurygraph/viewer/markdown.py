@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jurygraph.explanation.points import describe_reason
 from jurygraph.messages import escape_lines, shorten
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.studies.report import Report, ReportTable
 from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
 
@@ -32,17 +32,17 @@ def response_to_markdown(run: Run, name: str) -> str:
         criteria = [f"{criterion.id}: {criterion.text}" for criterion in texts.task.rubric.criteria]
     blocks = [
         Report({}, sentences).to_markdown(),
-        _fence("Question", texts.query),
-        _fence("Answer", answer),
+        _open_fence("Question", texts.query),
+        _open_fence("Answer", answer),
         Report({}, [_list_sums(view)], [*criteria, *_list_notes(view)]).to_markdown(),
         Report({}, [_list_verdicts(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
 
 
-def _fence(title: str, text: str | None) -> str:
+def _open_fence(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
-    content = escape_lines(ERASED if text is None else shorten(text, _MOST_TEXT))
+    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MOST_TEXT))
     fence = max(["``", *re.findall("`+", content)], key=len) + "`"
     return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
 

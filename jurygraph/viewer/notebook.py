@@ -11,7 +11,7 @@ from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import render_fragment
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_progress, describe_run
-from jurygraph.viewer.report import LOWEST
+from jurygraph.viewer.report import SELECT_LOWEST
 from jurygraph.viewer.shapes import draw_waterfall
 
 _MOST_INDEXED = 5000
@@ -39,7 +39,7 @@ def draw_run(run: Run) -> str:
         with closing(RunIndex(run, is_temporary=True)) as index:
             index.update()
             context |= describe_run(index)
-            lowest = index.fetch(LOWEST, 1)
+            lowest = index.fetch(SELECT_LOWEST, 1)
         if lowest:
             context |= _describe(run.explain(lowest[0][0]))
     return render_fragment("notebook_run.html", context)

@@ -36,7 +36,7 @@ from jurygraph.views.trace import TraceView, view_trace
 from jurygraph.views.verdict import view_question
 
 Page = tuple[str, dict[str, Any]]
-_PAUSES = 20
+_PAUSE_FACTOR = 20
 """Times as long as an update took until the next one: 5 % of a core at most."""
 _MAX_FLIPS = 100
 _MAX_SELECTS = 200
@@ -100,7 +100,7 @@ class OpenRun:
             self.figures = {**describe_run(self.index), "means": means, "worst": worst}
             self.decided = read_decisions(self.run)
         end = monotonic()
-        self.next_update = end + _PAUSES * (end - start)
+        self.next_update = end + _PAUSE_FACTOR * (end - start)
 
 
 def show_run(opened: OpenRun, request: web.Request) -> Page:
@@ -131,8 +131,8 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     changes = WhatIf.from_url(request.query)
     settings = list_settings(changes.config_of(run), opened.decided)
     scan = request.query.get("scan", "")
-    scanned = next((each for each in settings if each.key == scan), None)
-    if scan and scanned is None:
+    scanned_setting = next((each for each in settings if each.key == scan), None)
+    if scan and scanned_setting is None:
         raise InputError(
             f"there is no setting {scan!r}; known: {', '.join(each.key for each in settings)}"
         )
@@ -140,10 +140,10 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     tried = changes.settings
     if tried:
         changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
-    if scanned is not None and scanned.is_number:
-        ends = scanned.low, scanned.high
+    if scanned_setting is not None and scanned_setting.is_number:
+        ends = scanned_setting.low, scanned_setting.high
         turns = await opened.scans.rank(
-            lambda ranker: find_overtakings(ranker.along(scanned.key, tried), *ends)
+            lambda ranker: find_overtakings(ranker.along(scanned_setting.key, tried), *ends)
         )
     if "far" in request.query:
         report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
@@ -153,7 +153,7 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
         "changed": changed,
         "changes": changes,
         "controls": opened.controls,
-        "scanned": scanned,
+        "scanned": scanned_setting,
         "turns": turns,
         "report": report,
     }
@@ -177,7 +177,7 @@ async def show_verification(opened: OpenRun, request: web.Request) -> Page:
 
 
 def show_response(opened: OpenRun, request: web.Request) -> Page:
-    name = _required(request, "id")
+    name = _require_parameter(request, "id")
     run = opened.run
     scored = run.find_scored_response(name)
     view = view_trace(run.explain_trace(scored.trace))
@@ -214,7 +214,9 @@ def is_part(request: web.Request) -> bool:
 
 
 def show_verdict(opened: OpenRun, request: web.Request) -> Page:
-    view = view_question(opened.run, _required(request, "id"), _required(request, "question"))
+    view = view_question(
+        opened.run, _require_parameter(request, "id"), _require_parameter(request, "question")
+    )
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
@@ -256,11 +258,11 @@ def send_config(opened: OpenRun, request: web.Request) -> web.Response:
     lines = [f"# The config of {opened.name} with {len(changes.settings)} settings changed:"]
     lines += [f"# {escape_hidden(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config)])
-    disposition = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
-    return web.Response(text=text, content_type="application/yaml", headers=disposition)
+    download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
+    return web.Response(text=text, content_type="application/yaml", headers=download_header)
 
 
-def _required(request: web.Request, name: str) -> str:
+def _require_parameter(request: web.Request, name: str) -> str:
     value = request.query.get(name)
     if not value:
         raise InputError(f"{request.path}: the address has no {name!r}; follow a link of the table")

@@ -25,12 +25,14 @@ from jurygraph.views.trace import (
     view_trace,
 )
 
-MOST = 500
+MAX_RESPONSES = 500
 """Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
 _MOST_LOSSES = 5
-_MOST_LEADS = 5
+_MAX_LEADS = 5
 _MOST_ROWS = 100
-LOWEST = "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
+SELECT_LOWEST = (
+    "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
+)
 _WITHOUT_REWARD = "SELECT name FROM responses WHERE reward IS NULL ORDER BY number LIMIT ?"
 
 
@@ -39,11 +41,11 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 
     Raises `TraceMismatch` where a response is not what was written.
     """
-    lowest = [name for (name,) in index.fetch(LOWEST, most)]
+    lowest = [name for (name,) in index.fetch(SELECT_LOWEST, most)]
     without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MOST_ROWS)]
     context = {
         **describe_run(index, cache(partial(unit_of, run))),
-        "most_leads": _MOST_LEADS,
+        "most_leads": _MAX_LEADS,
         "has_gates": bool(run.config.gates),
         "most": most,
         "most_rows": _MOST_ROWS,

@@ -26,7 +26,7 @@ _STATIC = {
     "htmx-4.0.1.min.js": "text/javascript",
 }
 RUNS = web.AppKey("runs", dict[str, OpenRun])
-CHECKS = web.AppKey("checks", list[asyncio.Task[None]])
+CHECK_TASKS = web.AppKey("checks", list[asyncio.Task[None]])
 TEMPLATES = web.AppKey("templates", Environment)
 
 
@@ -39,10 +39,10 @@ def make_app(
         hosts: the names, with the port, under which it answers.
         token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
     """
-    app = web.Application(middlewares=[_guard(hosts, token), _show_errors])
+    app = web.Application(middlewares=[_check_request(hosts, token), _show_errors])
     app[RUNS] = runs
     app[TEMPLATES] = make_templates()
-    app.router.add_get("/", _begin)
+    app.router.add_get("/", _redirect_to_start)
     app.router.add_get("/favicon.ico", _send_no_icon)
     app.router.add_get("/static/{name}", _send_static)
     app.router.add_get("/{run:[ab]}/config.yaml", _send_config)
@@ -55,16 +55,18 @@ def make_app(
 
 async def _check_runs(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
-    app[CHECKS] = [asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()]
+    app[CHECK_TASKS] = [
+        asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()
+    ]
 
 
 async def _close_runs(app: web.Application) -> None:
     for opened in app[RUNS].values():
         opened.scans.close()
-    await asyncio.gather(*app[CHECKS], return_exceptions=True)
+    await asyncio.gather(*app[CHECK_TASKS], return_exceptions=True)
 
 
-def _guard(hosts: Collection[str], token: str | None) -> Any:
+def _check_request(hosts: Collection[str], token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         require_origin(request, hosts, token, "jurygraph view")
@@ -119,7 +121,7 @@ async def _send_no_icon(request: web.Request) -> web.StreamResponse:
     return web.Response(status=204)
 
 
-async def _begin(request: web.Request) -> web.StreamResponse:
+async def _redirect_to_start(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS] else "/a/")
 
 

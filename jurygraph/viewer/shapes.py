@@ -27,7 +27,7 @@ from jurygraph.views.trace import TraceView
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bar:
+class WaterfallBar:
     """A bar of the waterfall, in shares of the width: where the loss of a term begins, and how wide it is.
 
     It ends where the loss before it began: the bars descend from the best reward to what is left.
@@ -45,7 +45,7 @@ class Waterfall:
     `low` and `high` are the ends of the scale, `best` and `total` the sums of what could be gained and of what was.
     """
 
-    bars: Sequence[Bar]
+    bars: Sequence[WaterfallBar]
     best: float
     total: float
     low: float
@@ -74,7 +74,7 @@ def draw_waterfall(lines: Sequence[PointsLine]) -> Waterfall:
     for line in sorted(summands, key=by_cost):
         level -= line.lost
         start = (level - low) / width
-        bars.append(Bar(line=line, start=start, width=line.lost / width))
+        bars.append(WaterfallBar(line=line, start=start, width=line.lost / width))
     return Waterfall(bars=bars, best=best, total=total, low=low, high=high)
 
 
@@ -120,10 +120,10 @@ def mark_evidence(
     edges = {start, end}.union(*inside.values())
     segments = []
     for left, right in pairwise(sorted(edges)):
-        covering = [
+        covering_quotes = [
             number for number, span in inside.items() if span[0] <= left and right <= span[1]
         ]
-        segments.append(MarkedText(text[left:right], covering))
+        segments.append(MarkedText(text[left:right], covering_quotes))
     return segments
 
 

@@ -25,7 +25,7 @@ NO_FAILURE = "(too little judged, no failed verdict)"
 """The value of `failure` for responses that failed without a failed verdict."""
 _GRID_COLUMNS = 40
 _STATUSES = ("ok", "degraded", "failed", "gated")
-_FIXED = ("response", "reward", "status", "task", "agent", "coverage")
+_FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
 _GRID_FIXED = ("response", "reward", "task", "agent")
 _SOURCES = {
@@ -43,13 +43,13 @@ _SOURCES = {
     "at": "responses.at",
 }
 """By fixed column: the expression of its value."""
-_JOINS = """
+_JOINED_TABLES = """
     FROM responses LEFT JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
-_TEXTS_WITH = "SELECT rowid FROM texts WHERE texts MATCH ?"
-_QUERIES_WITH = "SELECT rowid FROM queries WHERE queries MATCH ?"
-_WITHOUT_FAILURE = "responses.status = 'failed' AND responses.failed = 0"
+_SELECT_TEXTS = "SELECT rowid FROM texts WHERE texts MATCH ?"
+_SELECT_QUERIES = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_HAS_NO_FAILURE = "responses.status = 'failed' AND responses.failed = 0"
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_KEY: TypeAdapter[tuple[str | float | None, int]]
 _PAGE_KEY = TypeAdapter(tuple[str | float | None, _RowNumber])
@@ -173,7 +173,7 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> Tabl
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
-    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINS} WHERE {where}"
+    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINED_TABLES} WHERE {where}"
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch(
         f"SELECT number, key, total FROM ({keyed}) {position} ORDER BY key IS NULL, key {direction}, number LIMIT ?",
@@ -199,17 +199,17 @@ def _read_rows(
     selected = ", ".join(expression_of(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch(
-        f"SELECT responses.number, responses.name, {selected} {_JOINS} WHERE responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, {selected} {_JOINED_TABLES} WHERE responses.number IN ({marks})",
         *numbers,
     )
-    filled_in = _find_filled_in(index, numbers, columns)
+    filled_in = _find_filled_in_scores(index, numbers, columns)
     by_number = {
         number: ResponseRow(number, name, row, filled_in[number]) for number, name, *row in found
     }
     return [by_number[number] for number in numbers]
 
 
-def _find_filled_in(
+def _find_filled_in_scores(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
 ) -> dict[int, set[str]]:
     """Return the columns whose values the failure rule filled in, by the numbers of responses."""
@@ -278,7 +278,7 @@ def _find_penalties(
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
     """Return the columns of a page: the fixed ones, the components where there is no grid, and those chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    fixed = _GRID_FIXED if query.grid else (*_FIXED, *index.names("component"))
+    fixed = _GRID_FIXED if query.grid else (*_FIXED_COLUMNS, *index.names("component"))
     return list(dict.fromkeys([*fixed, *chosen]))
 
 
@@ -313,7 +313,7 @@ def list_facets(index: RunIndex) -> dict[str, list[Facet]]:
         " WHERE failure IS NOT NULL GROUP BY failure"
     )
     failures += index.fetch(
-        f"SELECT ?, count(*) FROM responses WHERE {_WITHOUT_FAILURE} HAVING count(*)", NO_FAILURE
+        f"SELECT ?, count(*) FROM responses WHERE {_HAS_NO_FAILURE} HAVING count(*)", NO_FAILURE
     )
     found = {"status": statuses, "agent": agents, "failure": failures}
     return {
@@ -350,24 +350,26 @@ def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Seque
 def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
     """Return the condition that a verdict has this failure or judge, with its values."""
     if name == NO_FAILURE:
-        return _WITHOUT_FAILURE, ()
+        return _HAS_NO_FAILURE, ()
     condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
     return condition, [index.names(field).get(name, -1)]
 
 
-def _search_condition(index: RunIndex, sought: str) -> tuple[str, Sequence[str]]:
+def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[str]]:
     """Return the condition that a response or its task has this id, or all of these words, with its values."""
     index.complete()
     # By its number, so that no row is joined with the name of its task.
     task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
-    words = re.findall(r"[^\W_]+", normalize("NFC", sought))
+    words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
     if not words:
-        return f"({condition})", [sought, sought]
+        return f"({condition})", [search_text, search_text]
     matched = " ".join(f'"{word}"' for word in words)
-    condition += f" OR responses.number IN ({_TEXTS_WITH}) OR responses.task IN ({_QUERIES_WITH})"
-    return f"({condition})", [sought, sought, matched, matched]
+    condition += (
+        f" OR responses.number IN ({_SELECT_TEXTS}) OR responses.task IN ({_SELECT_QUERIES})"
+    )
+    return f"({condition})", [search_text, search_text, matched, matched]
 
 
 def _position(query: TableQuery) -> tuple[str, list[Any]]:

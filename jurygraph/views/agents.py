@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.decide import ROUNDING, reward_limits
+from jurygraph.decision.decide import ROUNDING_ERROR, reward_limits
 from jurygraph.display import format_number
 from jurygraph.inference.clusters import (
     Estimate,
@@ -19,7 +19,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.messages import format_count
-from jurygraph.runs.reports.units import SINGULAR, describe_units
+from jurygraph.runs.reports.units import SINGULAR_UNITS, describe_units
 from jurygraph.schema import Decision
 
 NO_AGENT = "(no agent)"
@@ -72,16 +72,18 @@ class AgentDifference:
             ahead = (
                 f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
             )
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR[self.units]}"
+        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNITS[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
         conclusion = f"though how sure that is cannot be told from {tasks}"
         ends = ""
         if self.low is not None and self.high is not None:
             design = "paired" if self.is_paired else "unpaired"
-            rough = f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+            small_sample_note = (
+                f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
+            )
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
-            ends = f" ({interval}, {design} over {tasks}{rough})"
+            ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
             conclusion = "by more than chance" if self.is_clear else "which may be chance"
         sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
@@ -127,7 +129,7 @@ def _compare_agents(
             ends.append(_measure_difference(sums, totals.responses)[0])
     intervals = [interval_among(each, pairs) for each in (estimate, *ends)]
     low, high = intervals[0]
-    cut = within_limits(
+    cut = clip_to_limits(
         estimate._replace(low=low, high=high), (limits[0] - limits[1], limits[1] - limits[0])
     )
     least, most = (end.value for end in ends) if ends else (None, None)
@@ -160,11 +162,11 @@ def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     return estimate, True
 
 
-def within_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     least, most = limits
     # a combiner of one's own may give more than 1, and rounding a little more
-    is_inside = least - ROUNDING <= estimate.value <= most + ROUNDING
+    is_inside = least - ROUNDING_ERROR <= estimate.value <= most + ROUNDING_ERROR
     return estimate.within(least, most)._replace(value=estimate.value) if is_inside else estimate
 
 
@@ -229,7 +231,7 @@ def measure_agents(
     means = []
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
-        means.append(mean and within_limits(mean, limits))
+        means.append(mean and clip_to_limits(mean, limits))
     pairs = len(means) - means.count(None) - 1
     ranked = []
     for row, agent in enumerate(agents):

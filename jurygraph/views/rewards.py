@@ -84,13 +84,13 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("unsupported", _unsupported),
     )
 }
-_FIXED = ("response", "agent", "status", "reward", "coverage")
+_FIXED_COLUMNS = ("response", "agent", "status", "reward", "coverage")
 """Columns that are shown by default; the others, and `query`, only if they are named."""
 _MAX_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
-PREDICTED = "predicted."
+PREDICTED_PREFIX = "predicted."
 """Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
-_ALWAYS_THERE = (*_COLUMNS, "query")
+_STANDARD_COLUMNS = (*_COLUMNS, "query")
 
 
 class Selection(NamedTuple):
@@ -199,7 +199,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     )
 
     if names is None:
-        names = [*_FIXED, *_name_components(run)]
+        names = [*_FIXED_COLUMNS, *_name_components(run)]
         predicted = name_predictions(run)
         if len(names) + len(predicted) <= _MAX_COLUMNS:
             names += predicted
@@ -233,7 +233,8 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 def _name_components(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
     return {
-        f"component.{name}" if name in _ALWAYS_THERE else name: name for name in run.components()
+        f"component.{name}" if name in _STANDARD_COLUMNS else name: name
+        for name in run.components()
     }
 
 
@@ -245,7 +246,7 @@ def name_predictions(run: Run) -> list[str]:
     for question in predicted:
         reviewer = question.rpartition("@")[2]
         is_enough = reviewer == _last_part(question) and counts[reviewer] == 1
-        names.append(PREDICTED + (reviewer if is_enough else question))
+        names.append(PREDICTED_PREFIX + (reviewer if is_enough else question))
     return names
 
 
@@ -263,9 +264,9 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
         return RewardColumn(name, lambda trace: ComponentValue(*trace.component(component)))
     read = trace_reader(run)
     questions = run.questions()
-    if name.startswith(PREDICTED):
+    if name.startswith(PREDICTED_PREFIX):
         predicted = run.reviewer_questions()
-        wanted = full_question(name.removeprefix(PREDICTED), predicted)
+        wanted = full_question(name.removeprefix(PREDICTED_PREFIX), predicted)
         if wanted in predicted:
             predicted_of = scores.predicted
             return RewardColumn(name, lambda trace: predicted_of(address_of(trace)).get(wanted))
@@ -277,7 +278,7 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     if name in labels:
         label = labels[name]
         return RewardColumn(name, lambda trace: read(address_of(trace)).labels.get(label), True)
-    columns = [*_ALWAYS_THERE, *components, *name_predictions(run), *labels]
+    columns = [*_STANDARD_COLUMNS, *components, *name_predictions(run), *labels]
     last_parts = [_last_part(question) for question in questions]
     hint = did_you_mean(name, [*columns, *last_parts, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jurygraph.decision.decide import SPREAD, WITHOUT_MAJORITY
+from jurygraph.decision.decide import NO_MAJORITY, SAMPLE_SPREAD
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -252,7 +252,7 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[s
     if ballots:
         outcomes = [ballot.columns.outcome[0, 0] for ballot in ballots]
         undecided = sum(outcome not in (OK, NOT_APPLICABLE) for outcome in outcomes)
-        diagnostics[WITHOUT_MAJORITY] = float(undecided)
+        diagnostics[NO_MAJORITY] = float(undecided)
     scores: dict[tuple[Any, ...], list[float]] = {}
     for answer in term.verdicts:
         verdict = answer.verdict
@@ -263,7 +263,7 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[s
             scores.setdefault(judged, []).append(answer.score)
     spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
     if spreads:
-        diagnostics.pop(SPREAD, None)
+        diagnostics.pop(SAMPLE_SPREAD, None)
         diagnostics["spread over judges"] = max(spreads)
     return diagnostics
 

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 import jurygraph as jg
 from jurygraph import ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
 from jurygraph.agents.functions import (
-    REGISTERED,
+    REGISTERED_EVALUATORS,
     AdaptedEvaluator,
     AdaptedSettings,
     adapt,
@@ -32,11 +32,11 @@ SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
 
 @pytest.fixture(autouse=True)
 def _restore_registry() -> Iterator[None]:
-    before = dict(REGISTERED)
-    REGISTERED.clear()
+    before = dict(REGISTERED_EVALUATORS)
+    REGISTERED_EVALUATORS.clear()
     yield
-    REGISTERED.clear()
-    REGISTERED.update(before)
+    REGISTERED_EVALUATORS.clear()
+    REGISTERED_EVALUATORS.update(before)
 
 
 def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
@@ -63,7 +63,7 @@ def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
     def brief(task: TaskView, response: Response) -> float:
         return 0.25
 
-    assert REGISTERED["brief"] is brief
+    assert REGISTERED_EVALUATORS["brief"] is brief
     assert (brief.name, brief.layer, brief.scope, brief.audience) == (
         "brief",
         "check",
@@ -113,7 +113,7 @@ def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(
     with pytest.raises((ConfigError, jg.InputError)) as refused:
         jg.evaluator(**{"name": "short", **settings})(lambda task, response: 1.0)
     assert str(refused.value).startswith(message)
-    assert "short" not in REGISTERED
+    assert "short" not in REGISTERED_EVALUATORS
 
 
 def test_a_name_that_two_functions_share_is_refused() -> None:
@@ -121,14 +121,14 @@ def test_a_name_that_two_functions_share_is_refused() -> None:
         return 0.0
 
     first, second = jg.evaluator(short, name="tone"), jg.evaluator(other, name="tone")
-    assert REGISTERED["tone"] is None
+    assert REGISTERED_EVALUATORS["tone"] is None
     assert (answer(first, SHORT), answer(second, SHORT)) == (1.0, 0.0)
     with pytest.raises(
         ConfigError, match="several evaluators are registered as 'tone': write the path of one"
     ):
         load_evaluator(EvaluatorUse(use="tone"))
     jg.evaluator(short, name="tone")
-    assert REGISTERED["tone"] is None, "the other one still has the name"
+    assert REGISTERED_EVALUATORS["tone"] is None, "the other one still has the name"
 
 
 def test_defining_a_function_again_replaces_it() -> None:
@@ -139,7 +139,7 @@ def test_defining_a_function_again_replaces_it() -> None:
 
     define(0.1)
     define(0.9)
-    assert answer(REGISTERED["tone"], SHORT) == 0.9
+    assert answer(REGISTERED_EVALUATORS["tone"], SHORT) == 0.9
 
 
 # Signatures

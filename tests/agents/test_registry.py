@@ -12,7 +12,7 @@ import pytest
 
 from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
 from jurygraph.agents import registry
-from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.agents.registry import (
     BUILTIN_COMBINERS,
     BUILTIN_EVALUATORS,
@@ -84,7 +84,7 @@ number = 3
 @pytest.fixture(autouse=True)
 def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package `mine` on the path; modules and registrations of a test go with it."""
-    registered, modules = dict(REGISTERED), set(sys.modules)
+    registered, modules = dict(REGISTERED_EVALUATORS), set(sys.modules)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").write_text("")
     (tmp_path / "mine" / "mod.py").write_text(MODULE)
@@ -95,8 +95,8 @@ def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] == "mine":
             del sys.modules[name]
-    REGISTERED.clear()
-    REGISTERED.update(registered)
+    REGISTERED_EVALUATORS.clear()
+    REGISTERED_EVALUATORS.update(registered)
 
 
 def evaluator(use: str, **fields: Any) -> Evaluator:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.cli.commands import setup
 from jurygraph.judges.reviewers import load_ready_set
 from jurygraph.sources import read_config, read_tasks
@@ -41,7 +41,9 @@ def folder(
     tmp_path: Path, run: Command, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """A new project, which is the current folder."""
-    monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
+    monkeypatch.setattr(
+        "jurygraph.agents.functions.REGISTERED_EVALUATORS", dict(REGISTERED_EVALUATORS)
+    )
     assert run("init", tmp_path / "jury", "--template", template).code == 0
     monkeypatch.chdir(tmp_path / "jury")
     yield tmp_path / "jury"

@@ -128,7 +128,7 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
         (trace,) = jury.score(TASK, RESPONSES[1:])
         plan = jury.prepare(TASK)
     changes = trace.explain().what_if()
-    assert [(change.name, change.gain) for change in changes if change.matters] != []
+    assert [(change.name, change.gain) for change in changes if change.raises_reward] != []
     sent = pickle.loads(pickle.dumps(trace))  # as to another process
     assert sent == trace
     assert sent.explain().sentences() == trace.explain().sentences()
@@ -156,7 +156,7 @@ def test_a_gate_that_is_passed_is_a_change() -> None:
     total = sum(term.contribution or 0.0 for term in trace.reward.terms)
     assert opened.value == pytest.approx(total)
     assert changes["steps"].gain == 0.0
-    assert not changes["steps"].matters
+    assert not changes["steps"].raises_reward
 
 
 @jg.evaluator(layer="model")

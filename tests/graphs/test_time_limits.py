@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 import jurygraph as jg
 from jurygraph.agents.roles import CODE_LIMIT
 from jurygraph.graphs.time_limits import (
-    MAX_HANGING,
+    MAX_HANGING_THREADS,
     OWN_MODEL_LIMIT,
     CallLimits,
     CallThreads,
@@ -190,14 +190,14 @@ def test_an_evaluator_that_keeps_hanging_is_not_called_any_more(name: str) -> No
     with jg.Jury.from_config(
         {"evaluators": [{"use": f"{HERE}.{name}", "name": "it", "timeout": LIMIT}]}
     ) as jury:
-        for _ in range(MAX_HANGING):
+        for _ in range(MAX_HANGING_THREADS):
             jury.score(TASK, respond("hang"))
         RELEASE.set()
         (trace,) = jury.score(TASK, respond("fine"))
     failure = trace.verdicts[0].failure
     assert failure is not None
     assert (failure.cause, failure.kind) == ("infrastructure", "hanging")
-    assert f"it is not called any more: {MAX_HANGING} of its calls" in failure.message
+    assert f"it is not called any more: {MAX_HANGING_THREADS} of its calls" in failure.message
 
 
 class OwnTimeout(jg.Evaluator):

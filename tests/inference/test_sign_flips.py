@@ -50,8 +50,8 @@ def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) ->
     if expected is None:
         assert found is None
     else:
-        error = math.sqrt(expected * (1 - expected) / sign_flips.FLIPS)
-        assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.FLIPS)
+        error = math.sqrt(expected * (1 - expected) / sign_flips.RANDOM_FLIPS)
+        assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.RANDOM_FLIPS)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -110,7 +110,9 @@ def test_of_very_many_tasks_the_normal_tail_is_that_of_random_flips() -> None:
         drawn = sign_flip_p(sums)
     assert quick is not None
     assert drawn is not None
-    assert quick == pytest.approx(drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.FLIPS))
+    assert quick == pytest.approx(
+        drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.RANDOM_FLIPS)
+    )
 
 
 p_values = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.01, 0.05, 1.0])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.interchange.readers import READERS
-from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.rows import ImportResult
 from jurygraph.schema import TaskLine
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ def write_rows(path: Path, *rows: Any) -> Path:
     return path
 
 
-def import_rows(form: str, path: Path) -> list[Imported]:
+def import_rows(form: str, path: Path) -> list[ImportResult]:
     return list(READERS[form](path))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph import Jury, Task
 from jurygraph.errors import InputError
-from jurygraph.interchange.gear_graphs import NO_EDGES, TEXTLESS, read_gear
+from jurygraph.interchange.gear_graphs import NO_EDGES, NO_TEXT_NOTE, read_gear
 from jurygraph.schema import Edge
 from tests.aggregation.test_gear_reference import EXACT, VALID
 from tests.rows import all_rows
@@ -90,7 +90,7 @@ def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: P
     }
     assert found["plawbench-2/1"].metadata == {"step": 20, "rewards": {"gear": 0.7}}
     assert found["plawbench-2/2"].data["scores"]["r1"] == {"score": 1.0}
-    assert [note.what for note in tasks[0].notes] == [TEXTLESS]
+    assert [note.what for note in tasks[0].notes] == [NO_TEXT_NOTE]
 
 
 @all_rows(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import NO_GAIN, WORTHLESS
+from jurygraph.interchange.rows import EMPTY_CRITERIA_NOTE, NO_GAIN
 from jurygraph.schema import Criterion
 from tests.interchange.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
@@ -80,9 +80,9 @@ def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_th
     assert [one.id for one in task.rubric.criteria] == ["criterion-2"]
     assert task.metadata == {"criteria": {"criterion-2": {"tags": ["y"]}}}
     assert notes_of("healthbench", file, row) == [
-        (WORTHLESS, "22222222-bbbb: criterion-1"),
-        (WORTHLESS, "22222222-bbbb: criterion-3"),
-        (WORTHLESS, "22222222-bbbb: criterion-4"),
+        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-1"),
+        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-3"),
+        (EMPTY_CRITERIA_NOTE, "22222222-bbbb: criterion-4"),
     ]
 
 

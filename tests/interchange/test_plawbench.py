@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.interchange.plawbench import WHOLE, sub_items
+from jurygraph.interchange.plawbench import NO_SUB_ITEMS_NOTE, sub_items
 from jurygraph.schema import Criterion
 from jurygraph.schema.task import Part
 from tests.examples import at_most
@@ -52,8 +52,8 @@ def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_p
 def test_a_section_with_inconsistent_sub_items_is_judged_as_one_with_a_note(file: Path) -> None:
     (loan,) = tasks("plawbench", file, LOAN)
     assert notes_of("plawbench", file, *PLAWBENCH) == [
-        (WHOLE, f"{loan.id}: criterion-4"),
-        (WHOLE, f"{tasks('plawbench', file, OTHER)[0].id}: criterion-1"),
+        (NO_SUB_ITEMS_NOTE, f"{loan.id}: criterion-4"),
+        (NO_SUB_ITEMS_NOTE, f"{tasks('plawbench', file, OTHER)[0].id}: criterion-1"),
     ]
 
 
@@ -124,4 +124,4 @@ def test_sub_items_without_words_or_worth_are_no_parts(file: Path, criterion: st
     (task,) = tasks("plawbench", file, row)
     assert task.rubric is not None
     assert task.rubric.criteria[0].parts == ()
-    assert notes_of("plawbench", file, row) == [(WHOLE, f"{task.id}: criterion-1")]
+    assert notes_of("plawbench", file, row) == [(NO_SUB_ITEMS_NOTE, f"{task.id}: criterion-1")]

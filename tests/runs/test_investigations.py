@@ -11,7 +11,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
 from jurygraph.models.request import PlannedLookup, StoredLookup
-from jurygraph.runs.integrity.deep_verification import find_forgery
+from jurygraph.runs.integrity.deep_verification import find_lookup_forgery
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
@@ -272,8 +272,8 @@ def test_a_record_that_does_not_follow_from_its_reply_is_a_forgery(
         return stored
 
     planned = PlannedLookup(lookup.model_copy(update={"result": ""}), '{"sides": 6}', make)
-    assert find_forgery(stored, planned) is None
+    assert find_lookup_forgery(stored, planned) is None
     texts = {name: value for name, value in change.items() if name in StoredLookup._fields}
     fields = {name: value for name, value in change.items() if name not in texts}
     changed = stored._replace(lookup=lookup.model_copy(update=fields), **texts)
-    assert problem in (find_forgery(changed, planned) or "")
+    assert problem in (find_lookup_forgery(changed, planned) or "")

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from jurygraph.safety.attacks import (
-    CHANNELS,
+    SUITE_BY_CHANNEL,
     Attack,
     Suite,
     attack_response,
@@ -76,7 +76,7 @@ def test_the_suites_together_are_all_with_every_kind() -> None:
             attack.id.startswith(f"{suite}/{attack.language}/") for attack in load_attacks(suite)
         )
     counts = {"master-keys": 65, "null": 31, "injection": 123, "reference": 21}
-    channels = dict.fromkeys(CHANNELS, 42)
+    channels = dict.fromkeys(SUITE_BY_CHANNEL, 42)
     assert Counter(attack.suite for attack in ATTACKS) == counts | channels
 
 
@@ -203,7 +203,7 @@ def test_the_gates_stop_so_many_of_the_others() -> None:
     stopped = Counter(
         (attack.suite, gate_of(text, task)) for attack, task, text in attack_responses()
     )
-    left_out = {"master-keys", *CHANNELS}
+    left_out = {"master-keys", *SUITE_BY_CHANNEL}
     assert {suite: count for suite, count in stopped.items() if suite[0] not in left_out} == {
         ("null", None): 120,
         ("null", "addresses-grader"): 4,

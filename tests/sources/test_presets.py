@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.config import AGENTS, PRESETS, SIGNALS, config_schema
+from jurygraph.sources.config import AGENTS, PRESETS, SIGNAL_NAMES, config_schema
 from tests.schema.json_schema import faults
 
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
@@ -108,7 +108,7 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
 
 
 def test_each_signal_adds_its_component() -> None:
-    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in SIGNALS)
+    plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in SIGNAL_NAMES)
     assert ranked.keys() - plain.keys() == {"ranker"}
     assert embedded.keys() - plain.keys() == {"similarity"}
 

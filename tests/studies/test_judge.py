@@ -20,7 +20,7 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.calibration import labelled_scores
-from jurygraph.studies.conclusions import describe_need
+from jurygraph.studies.conclusions import describe_needed_count
 from jurygraph.studies.judge import (
     JudgedRow,
     JudgeStudy,
@@ -274,10 +274,16 @@ def test_a_conclusion_claims_no_more_than_its_interval(
 
 def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_bound() -> None:
     cell = IntervalCell(0.1, -0.1, 0.3)
-    assert describe_need(cell, 0.0, 50, "labels") == "about 150 more labels like these would tell"
-    assert describe_need(cell, 0.4, 50, "labels") == "about 1 more labels like these would tell"
+    assert (
+        describe_needed_count(cell, 0.0, 50, "labels")
+        == "about 150 more labels like these would tell"
+    )
+    assert (
+        describe_needed_count(cell, 0.4, 50, "labels")
+        == "about 1 more labels like these would tell"
+    )
     none = "no number of labels that one could collect would tell"
-    assert describe_need(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
+    assert describe_needed_count(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
 
 
 def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> None:

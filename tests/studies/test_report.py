@@ -17,11 +17,11 @@ from jurygraph.studies.report import (
     IntervalCell,
     Plot,
     PlotSeries,
+    PlotShading,
     Report,
     ReportTable,
-    Shading,
-    describe_course,
     describe_range,
+    describe_series,
 )
 from jurygraph.viewer.documents import render_study
 from tests.examples import one_in
@@ -130,7 +130,7 @@ def test_a_panel_without_a_number_or_a_change_is_left_out_and_what_was_found_is_
 ) -> None:
     flat = Plot("flat", "line", [PlotSeries("same", [0.5, 0.5], [1, 2])])
     empty = Plot("empty", "bars", [PlotSeries("none", [None], ["a"])])
-    found = [Shading(1.0, 2.0, "hack", True)]
+    found = [PlotShading(1.0, 2.0, "hack", True)]
     moving = Plot("moving", "line", [PlotSeries("up", [0.1, 0.5], [1, 2])], shaded=found)
     report = Report({}, plots=[flat, empty, moving])
     output = ReportOutput(plot=tmp_path / "a.svg", html=tmp_path / "a.html", title="Made")
@@ -166,7 +166,7 @@ def test_sentences_name_the_ends_of_what_was_measured() -> None:
     ):
         assert describe_range("X", by_name) == sentence
     line = PlotSeries("line", [None, 0.5, 0.25], [1, 2, 3])
-    assert describe_course("X", "step", line) == "X is 0.50 at step 2, and 0.25 at step 3"
+    assert describe_series("X", "step", line) == "X is 0.50 at step 2, and 0.25 at step 3"
 
 
 def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

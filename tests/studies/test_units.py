@@ -43,7 +43,7 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
         assert (
             "4 groups of tasks: with fewer than 20, shares and intervals are rough" in rewards.notes
         )
-        differing = disagreement.report([disagreement.read_samples(run)])
+        differing = disagreement.report([disagreement.read_component_samples(run)])
         (figures,) = differing.figures["runs"]
         assert (figures["units"], figures["tasks"]) == ("groups of tasks", 4)
         (preferred,) = preference.report(read_comparisons(run)).figures["benchmarks"]

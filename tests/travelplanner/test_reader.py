@@ -12,7 +12,7 @@ import pytest
 from examples.group_trip.travelplanner import Skipped, import_travelplanner, read_travelplanner
 from examples.group_trip.travelplanner.reader import FACTLESS
 from jurygraph import InputError, Jury, RecordedVerdict, Response
-from jurygraph.interchange.rows import Imported, Note
+from jurygraph.interchange.rows import ImportNote, ImportResult
 from jurygraph.schema import TaskLine
 from tests.rows import all_rows
 from tests.travelplanner.test_queries import READ
@@ -213,11 +213,11 @@ def test_a_row_with_idx_and_without_facts_is_a_task_whose_plan_counts_its_days(
 ) -> None:
     row = {"idx": 7, "query": f"For one person, {TRIP}.", "plan": [{"day": 1, "dinner": "-"}]}
     (imported,) = import_travelplanner(write_lines(tmp_path / "a.jsonl", row))
-    assert isinstance(imported, Imported)
+    assert isinstance(imported, ImportResult)
     assert imported.task is not None
     assert (imported.task.id, imported.task.facts) == ("7", None)
     assert imported.task.responses[0].data == [{"days": 1, "dinner": "-"}]
-    assert imported.notes == (Note(FACTLESS, "7"),)
+    assert imported.notes == (ImportNote(FACTLESS, "7"),)
 
 
 def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("{")
     rows = list(import_travelplanner(path))
-    assert [row.task.id for row in rows if isinstance(row, Imported) and row.task] == [
+    assert [row.task.id for row in rows if isinstance(row, ImportResult) and row.task] == [
         SMALL["id"],
         LINES["03"]["id"],
     ]

@@ -17,7 +17,7 @@ from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of
 from examples.group_trip.travelplanner.reference_text import read_reference
 from examples.group_trip.travelplanner.trip_checks import constraints
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import Imported, Note, RowKey, nonempty_fields
+from jurygraph.interchange.rows import ImportNote, ImportResult, RowKey, nonempty_fields
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
@@ -90,7 +90,7 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
 
 def import_travelplanner(
     path: str | Path, stakeholders: str | Path | None = None
-) -> Iterator[Imported | Skipped]:
+) -> Iterator[ImportResult | Skipped]:
     """Yield every row as a task with its reference plan as the one response, or the error for which it is skipped.
 
     The file has JSON lines, or is CSV. Without `stakeholders` (lines of {"task", "stakeholders", "tensions"}), a single
@@ -139,17 +139,17 @@ class _Importer:
         self._errors: list[str] = []
         self._skipped: set[str] = set()
 
-    def convert(self, number: int, row: _Row | Problem) -> Imported | Skipped:
+    def convert(self, number: int, row: _Row | Problem) -> ImportResult | Skipped:
         """Return the task of a row with notes, or the error in it."""
         found = row if isinstance(row, Problem) else self._convert(number, row)
-        if isinstance(found, Imported):
+        if isinstance(found, ImportResult):
             return found
         if isinstance(row, _Row):
             self._skipped.add(_id_of(number, row))
         self._errors.append(describe_line_error(self._name, number, found))
         return Skipped(self._errors[-1])
 
-    def _convert(self, number: int, row: _Row) -> Imported | Problem:
+    def _convert(self, number: int, row: _Row) -> ImportResult | Problem:
         task_id, field = _id_of(number, row), "id"
         try:
             if task_id in self._lines:
@@ -173,8 +173,8 @@ class _Importer:
         if isinstance(task, Problem):
             return task
         self._lines[task_id] = number
-        return Imported(
-            task, (*_notes(task), *([] if facts is not None else [Note(FACTLESS, task_id)]))
+        return ImportResult(
+            task, (*_notes(task), *([] if facts is not None else [ImportNote(FACTLESS, task_id)]))
         )
 
     def _people_of(self, number: int, task_id: str, profiles: _ProfilesFile) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def _id_of(number: int, row: _Row) -> str:
     return row.id or row.idx or f"row-{number}"
 
 
-def _notes(task: TaskLine) -> Iterator[Note]:
+def _notes(task: TaskLine) -> Iterator[ImportNote]:
     """Yield a note for each word in the metadata about how the query was read."""
     for key, text in NOTES.items():
         for words in cast(list[str], task.metadata.get(key, [])):
-            yield Note(text, task.id if key == ASSUMED else f"{task.id}: {words}")
+            yield ImportNote(text, task.id if key == ASSUMED else f"{task.id}: {words}")
 
 
 def _to_content(

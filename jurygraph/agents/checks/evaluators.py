@@ -23,7 +23,7 @@ from pydantic import Field, JsonValue
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Check, Column, Scalar, TermSpec, Tests, find_contradictions
 from jurygraph.agents.facts.evaluators import (
-    CLAIMS,
+    CLAIMS_MATERIAL,
     FactFinding,
     Facts,
     claim_evidence,
@@ -58,11 +58,11 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import ParamsModel
 
-Open = Literal["unshown", "untold"]
+UnknownTruth = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
 data. `untold`: the tables have no value, which is no fault of the response."""
 
-Truth = Literal["yes", "no"] | Open
+Truth = Literal["yes", "no"] | UnknownTruth
 _ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
@@ -93,7 +93,7 @@ class ListedItem(NamedTuple):
         result = parse_number(self.value(operand) if isinstance(operand, str) else operand)
         return float(result) if result is not None and result >= 0 else None
 
-    def reason_unknown(self, column: str) -> Open:
+    def reason_unknown(self, column: str) -> UnknownTruth:
         if self.finding is None or not self.has_row or column in self.finding["own"]:
             return "unshown"
         return "untold"
@@ -118,7 +118,7 @@ class CheckResult(NamedTuple):
     items: Sequence[ListedItem] = ()
 
 
-class Unknowns:
+class UnknownValues:
     """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Unknowns:
         items = {id(item): item for item, _ in self._unknown}
         return CheckResult(False, share, message, [*items.values()])
 
-    def _describe(self, why: Open) -> str:
+    def _describe(self, why: UnknownTruth) -> str:
         descriptions = [
             item.describe_unknown(column)
             for item, column in self._unknown
@@ -161,10 +161,10 @@ class Unknowns:
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
-    unique = list(dict.fromkeys(texts))
-    joined = between.join(unique[:most])
-    if len(unique) > most:
-        joined += f"{between}and {len(unique) - most} more"
+    unique_texts = list(dict.fromkeys(texts))
+    joined = between.join(unique_texts[:most])
+    if len(unique_texts) > most:
+        joined += f"{between}and {len(unique_texts) - most} more"
     return joined
 
 
@@ -225,17 +225,17 @@ the two cannot be compared."""
 
 
 ListedItems = Mapping[str, Sequence[ListedItem]]
-Counted = Mapping[Truth, bool]
+CountedTruths = Mapping[Truth, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
-CountMeasure = Callable[[Counted], float | None]
+CountMeasure = Callable[[CountedTruths], float | None]
 """A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
 bound. Counting more never makes it smaller."""
 
 _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 
 
 def decide_check(check: Check, items: ListedItems) -> CheckResult:
@@ -250,11 +250,11 @@ def decide_check(check: Check, items: ListedItems) -> CheckResult:
 
 
 def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = Unknowns()
+    unknown = UnknownValues()
     truths = [unknown.run_tests(check.where, item) for item in items]
     at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
 
-    def count(counted: Counted) -> float:
+    def count(counted: CountedTruths) -> float:
         return sum(counted[truth] for truth in truths)
 
     return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
@@ -263,7 +263,7 @@ def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    unknown = Unknowns()
+    unknown = UnknownValues()
     truths: list[tuple[ListedItem, Truth, Truth]] = []
     for item in items:
         among = unknown.run_tests(check.among, item)
@@ -272,7 +272,7 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not truths:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
-    def share(counted: Counted) -> float | None:
+    def share(counted: CountedTruths) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
         passing = [
             counted[truth]
@@ -292,22 +292,22 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     if not any(items[term.of] for term in terms):
         sources = dict.fromkeys(term.of for term in terms)
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(sources)}")
-    unknown = Unknowns()
-    addends: list[tuple[ListedItem, Truth, float]] = []
+    unknown = UnknownValues()
+    summed_prices: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
             price, unpriced = _price(term, item)
-            addends.append((item, unknown.run_tests(term.where, item, unpriced), price))
+            summed_prices.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
-    def total(counted: Counted) -> float:
-        prices = [price for _, truth, price in addends if counted[truth]]
+    def total(counted: CountedTruths) -> float:
+        prices = [price for _, truth, price in summed_prices if counted[truth]]
         try:
             return math.fsum(prices) / per  # the same in every order
         except OverflowError:
             return math.inf
 
     label = f"the sum per {to_text(per)}" if check.per else "the sum"
-    at = {id(item): item for item, truth, _ in addends if truth == "yes"}
+    at = {id(item): item for item, truth, _ in summed_prices if truth == "yes"}
     return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
@@ -327,7 +327,11 @@ def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
 
 
 def _decide_bound(
-    check: Check, measure: CountMeasure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
+    check: Check,
+    measure: CountMeasure,
+    label: str,
+    unknown: UnknownValues,
+    at: Sequence[ListedItem],
 ) -> CheckResult:
     worlds = _measure_worlds(measure, unknown)
     values = [value for value in chain.from_iterable(worlds) if value is not None]
@@ -341,7 +345,7 @@ def _decide_bound(
     def share() -> float:
         return _closeness(span, check.bound)
 
-    return _conclude(worlds, check.bound, words, unknown, at, share=share)
+    return _conclude_check(worlds, check.bound, words, unknown, at, share=share)
 
 
 class _Words(NamedTuple):
@@ -355,7 +359,7 @@ class _Words(NamedTuple):
 _Worlds = Sequence[Sequence[float | None]]
 
 
-def _measure_worlds(measure: CountMeasure, unknown: Unknowns) -> _Worlds:
+def _measure_worlds(measure: CountMeasure, unknown: UnknownValues) -> _Worlds:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
     if not unknown:
         return [[measure({"yes": True, "no": False})] * 2] * 2
@@ -368,11 +372,11 @@ def _measure_worlds(measure: CountMeasure, unknown: Unknowns) -> _Worlds:
     ]
 
 
-def _conclude(
+def _conclude_check(
     worlds: _Worlds,
     bound: _Interval,
     words: _Words,
-    unknown: Unknowns,
+    unknown: UnknownValues,
     at: Sequence[ListedItem],
     *,
     share: Callable[[], float],
@@ -383,36 +387,36 @@ def _conclude(
     `share` is the share of the requirement that is met if none of the worlds meets it; `share_shown` is that which the
     known values show.
     """
-    sides = [{_side(value, bound) for value in world} for world in worlds]
+    sides = [{_side_of_interval(value, bound) for value in world} for world in worlds]
     everywhere = set[int]().union(*sides)
     if everywhere == {0}:
         return CheckResult(True, 1.0, words.holds, at)
-    if everywhere in _OUTSIDE:
+    if everywhere in _SIDES_OUTSIDE:
         return CheckResult(False, share(), words.fails, at)
     # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(world in _OUTSIDE for world in sides):
+    if any(world in _SIDES_OUTSIDE for world in sides):
         return unknown.unproven_result(words.depends, share_shown)
     return unknown.undecided_result(words.depends)
 
 
-_OUTSIDE = ({-1}, {1})
-"""What `_side` gives of values that all lie on the same side of a bound, and so break it however they are."""
+_SIDES_OUTSIDE = ({-1}, {1})
+"""What `_side_of_interval` gives where values all lie on the same side of a bound, and so break it however they are."""
 
 
-def _side(value: float | None, bound: _Interval) -> int:
+def _side_of_interval(value: float | None, bound: _Interval) -> int:
     """Return -1 below the bound, 1 above it, and else 0; where there is no value, nothing breaks the bound."""
     if value is None:
         return 0
     low, high = bound
-    if value < low - _ROUNDING * max(1.0, abs(low)):
+    if value < low - _ROUNDING_ERROR * max(1.0, abs(low)):
         return -1
-    return 0 if value <= high + _ROUNDING * max(1.0, abs(high)) else 1
+    return 0 if value <= high + _ROUNDING_ERROR * max(1.0, abs(high)) else 1
 
 
 def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
     (least, greatest), (low, high) = span, bound
-    if _side(least, bound) == 1:
+    if _side_of_interval(least, bound) == 1:
         if high <= 0 or greatest == math.inf:
             return 0.0
         return max(0.0, 1.0 - (greatest - high) / high)
@@ -429,7 +433,7 @@ def _describe_range(span: _Interval, digits: int | None = None) -> str:
     return f"{upper} or less" if low == -math.inf else f"{lower} to {upper}"
 
 
-class _Value(NamedTuple):
+class _ItemValue(NamedTuple):
     """A value of an item, the truth of counting it, and whether the value is unknown and so could be any."""
 
     item: ListedItem
@@ -439,15 +443,15 @@ class _Value(NamedTuple):
 
 
 def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = Unknowns()
+    unknown = UnknownValues()
     column = check.column or ""
-    values: list[_Value] = []
+    values: list[_ItemValue] = []
     for item in items:
         value = item.value(column)
         truth = unknown.run_tests(check.where, item, () if value is not None else (column,))
         if truth != "no":
             parts = [None] if value is None else split_list(value, item.lists.get(column))
-            values += [_Value(item, truth, part, value is None) for part in parts]
+            values += [_ItemValue(item, truth, part, value is None) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
         return _decide_includes(label, check.includes, values, unknown)
@@ -456,13 +460,13 @@ def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     return _decide_distinct(label, values, unknown)
 
 
-_NONE: _Interval = (-math.inf, 0.0)
+_NONE_ALLOWED: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes(
-    label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+    label: str, wanted: Sequence[Scalar], values: Sequence[_ItemValue], unknown: UnknownValues
 ) -> CheckResult:
-    def count_included(counted: Counted) -> float:
+    def count_included(counted: CountedTruths) -> float:
         entries = [entry for entry in values if counted[entry.truth]]
         return sum(
             any(entry.is_any or are_equal(entry.value, value) for entry in entries)
@@ -478,19 +482,24 @@ def _decide_includes(
     worlds = _measure_worlds(count_included, unknown)
     at = [entry.item for entry in found]
     bound = (len(wanted), math.inf)
-    return _conclude(worlds, bound, words, unknown, at, share=lambda: share, share_shown=share)
+    return _conclude_check(
+        worlds, bound, words, unknown, at, share=lambda: share, share_shown=share
+    )
 
 
 def _decide_excludes(
-    label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns
+    label: str,
+    barred_values: Sequence[Scalar],
+    values: Sequence[_ItemValue],
+    unknown: UnknownValues,
 ) -> CheckResult:
-    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred)]
+    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred_values)]
     violations = [entry for entry in perhaps if entry.truth == "yes"]
-    includes_none = f"{label} includes none of {_quote_values(barred)}"
+    includes_none = f"{label} includes none of {_quote_values(barred_values)}"
     fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
     words = _Words(includes_none, fails, includes_none)
 
-    def count_barred(counted: Counted) -> float:
+    def count_barred(counted: CountedTruths) -> float:
         return sum(counted[entry.truth] for entry in perhaps)
 
     def share() -> float:
@@ -500,18 +509,20 @@ def _decide_excludes(
 
     worlds = _measure_worlds(count_barred, unknown)
     at = [entry.item for entry in violations]
-    return _conclude(worlds, _NONE, words, unknown, at, share=share)
+    return _conclude_check(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
 
 
-def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+def _decide_distinct(
+    label: str, values: Sequence[_ItemValue], unknown: UnknownValues
+) -> CheckResult:
     keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
 
-    def count_repeats(counted: Counted) -> float:
+    def count_repeats(counted: CountedTruths) -> float:
         present = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(present) - len(set(present) - {None})
 
-    repeated: list[_Value] = []
+    repeated: list[_ItemValue] = []
     distinct: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.truth == "yes":
@@ -526,7 +537,9 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
     fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
     worlds = _measure_worlds(count_repeats, unknown)
     at = [entry.item for entry in repeated]
-    return _conclude(worlds, _NONE, _Words(never, fails, never), unknown, at, share=share)
+    return _conclude_check(
+        worlds, _NONE_ALLOWED, _Words(never, fails, never), unknown, at, share=share
+    )
 
 
 def _quote_values(values: Sequence[Any]) -> str:
@@ -551,7 +564,7 @@ class Constraints(Evaluator):
     name = "checks.constraints"
     audience = "stakeholder"
     reads_data = True
-    needs = (CLAIMS,)
+    needs = (CLAIMS_MATERIAL,)
     bounds_its_time = True
 
     settings: Params

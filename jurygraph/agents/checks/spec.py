@@ -44,7 +44,7 @@ ItemsPath = Annotated[Id, AfterValidator(_check_items)]
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 BOUNDS = ("at_least", "at_most", "equals", "between")
-MEASURES = ("count", "share", "sum", "values", "text", "function")
+CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
 
 
 class Column(FrozenModel):
@@ -138,10 +138,10 @@ class Check(FrozenModel):
 
     @model_validator(mode="after")
     def _check_measure(self) -> Self:
-        measures = [name for name in MEASURES if getattr(self, name) is not None]
+        measures = [name for name in CHECK_MEASURES if getattr(self, name) is not None]
         if len(measures) != 1:
             raise ValueError(
-                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}"
+                f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(CHECK_MEASURES)}"
             )
         (measure,) = measures
         allowed = _ALLOWED_FIELDS[measure]
@@ -163,12 +163,12 @@ class Check(FrozenModel):
                 "a share has `where`, and at most one bound; without one all must pass"
             )
         if measure == "values":
-            demands = [
+            bound_demands = [
                 name
                 for name in ("includes", "excludes", "distinct")
                 if getattr(self, name) is not None
             ]
-            if len(demands) != 1 or self.column is None:
+            if len(bound_demands) != 1 or self.column is None:
                 raise ValueError(
                     "values have a `column`, and one of `includes`, `excludes` and `distinct`"
                 )
@@ -183,7 +183,7 @@ class Check(FrozenModel):
 
     @property
     def measure(self) -> str:
-        return next(name for name in MEASURES if getattr(self, name) is not None)
+        return next(name for name in CHECK_MEASURES if getattr(self, name) is not None)
 
     @property
     def bound(self) -> tuple[float, float]:
@@ -277,10 +277,10 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.share is not None and first.share == second.share:
         return _shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
-        for wanted, barred in ((first, second), (second, first)):
-            if barred.where:
+        for wanted, barred_check in ((first, second), (second, first)):
+            if barred_check.where:
                 continue
-            excluded = barred.excludes or ()
+            excluded = barred_check.excludes or ()
             if any(is_one_of(value, excluded) for value in wanted.includes or ()):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
@@ -309,13 +309,13 @@ def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
-        return _gap(first, sorted((high, other_high)))
+        return _find_gap(first, sorted((high, other_high)))
     if high == other_high == math.inf:
-        return _gap(first, sorted((low, other_low)))
+        return _find_gap(first, sorted((low, other_low)))
     return None
 
 
-def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
+def _find_gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     narrow, wide = ends
     if wide <= 0 or wide == narrow:
         return None
@@ -345,8 +345,8 @@ def _is_barred(first: Test, second: Test) -> bool:
     allowed = _constants(first.equals) or first.one_of
     if allowed is None:
         return False
-    barred = [*(second.none_of or ()), *_constants(second.is_not)]
-    if all(is_one_of(value, barred) for value in allowed):
+    barred_values = [*(second.none_of or ()), *_constants(second.is_not)]
+    if all(is_one_of(value, barred_values) for value in allowed):
         return True
     if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed):
         return True

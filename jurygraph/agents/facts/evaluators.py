@@ -122,8 +122,8 @@ def _open_facts(view: TaskView) -> Facts:
             notation.require_known(f"{where}.forms[{index}].table", [form.table], tables, "table")
             table = tables[form.table]
             if kind.merged is not None and kind.merged in (table.columns or ()):
-                clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
-                raise PlanError(f"{where}.merged: {clash}; give the number another name")
+                clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
+                raise PlanError(f"{where}.merged: {clash_message}; give the number another name")
             _check_form(f"{where}.forms[{index}]", kind, form, table)
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
@@ -227,7 +227,7 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
         yield name, value
 
 
-Found = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
+FindingStatus = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
 _MAX_PLACES = 5
 _MAX_CHARACTERS = 200
 
@@ -246,7 +246,7 @@ class FactFinding(TypedDict):
 
     at: list[str]
     text: str
-    found: Found
+    found: FindingStatus
     table: str | None
     row: int | None
     values: dict[str, Any]
@@ -264,7 +264,7 @@ def describe_finding(finding: FactFinding) -> str:
         actual = to_text(finding["values"].get(column))
         claimed = shorten(finding["claimed"][column], _MAX_CHARACTERS)
         differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
-    descriptions: dict[Found, str] = {
+    descriptions: dict[FindingStatus, str] = {
         "confirmed": f"is there{where}",
         "differs": f"is there{where}, but {', '.join(differences)}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
@@ -303,10 +303,10 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         columns = rows[0].values.keys()
     response_columns = sorted(name for name in fixed_values if name not in columns)
     if not rows:
-        elsewhere = _describe_places(table, key[0])[:_MAX_PLACES]
-        found: Found = "elsewhere" if elsewhere else "unknown"
+        other_places = _describe_places(table, key[0])[:_MAX_PLACES]
+        found: FindingStatus = "elsewhere" if other_places else "unknown"
         return _build_finding(
-            claim, found, table=table.name, values=values, own=response_columns, places=elsewhere
+            claim, found, table=table.name, values=values, own=response_columns, places=other_places
         )
     first = rows[0]
     row_values = {name: None if name in columns else value for name, value in fixed_values.items()}
@@ -339,7 +339,7 @@ def _describe_places(table: FactTable, name: str) -> list[str]:
     return sorted(names - {""})
 
 
-def _build_finding(claim: FactClaim, found: Found, **fields: Any) -> FactFinding:
+def _build_finding(claim: FactClaim, found: FindingStatus, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
         "text": claim.text,
@@ -382,7 +382,7 @@ def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     )
 
 
-CLAIMS = "claims"
+CLAIMS_MATERIAL = "claims"
 
 
 class Claims(Deriver):
@@ -395,7 +395,7 @@ class Claims(Deriver):
 
     name = "facts.claims"
     version = "1"
-    gives = CLAIMS
+    gives = CLAIMS_MATERIAL
     reads_data = True
     bounds_its_time = True
 
@@ -436,7 +436,7 @@ class Claims(Deriver):
         digests = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in digests.items())
         # Validated by the caller.
-        return Material.model_construct(name=CLAIMS, data=results, evidence=files)
+        return Material.model_construct(name=CLAIMS_MATERIAL, data=results, evidence=files)
 
 
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:
@@ -445,7 +445,7 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned: Any = inputs.question.params.get("files", {})
-    material: Any = inputs.material[0][CLAIMS]
+    material: Any = inputs.material[0][CLAIMS_MATERIAL]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
@@ -473,7 +473,7 @@ class Confirmed(CodeEvaluator):
     name = "facts.confirmed"
     layer = "fact"
     reads_data = True
-    needs = (CLAIMS,)
+    needs = (CLAIMS_MATERIAL,)
 
     settings: Params
 
@@ -506,13 +506,13 @@ def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
             reason="the response's data claims nothing that could be looked up",
         )
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
-    reported = unconfirmed[:_MAX_WRONG]
+    reported_findings = unconfirmed[:_MAX_WRONG]
     right = len(findings) - len(unconfirmed)
     reasons = [f"{right} of {len(findings)} {kind} are confirmed"]
-    reasons += map(describe_finding, reported)
+    reasons += map(describe_finding, reported_findings)
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
-    evidence = chain.from_iterable(map(claim_evidence, reported or findings[:1]))
+    evidence = chain.from_iterable(map(claim_evidence, reported_findings or findings[:1]))
     return Verdict(
         score=right / len(findings),
         met=not unconfirmed,

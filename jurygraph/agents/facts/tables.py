@@ -372,12 +372,12 @@ class RowTable(FactTable):
         )
         self._index.execute("BEGIN")
         while chunk := list(islice(numbered, _CHUNK_ROWS)):
-            indexed = []
+            indexed_columns = []
             for number, values in chunk:
                 columns.update(values)
                 name, rest = _index_key(self.key_of(values))
-                indexed.append((name, rest, number, json.dumps(values)))
-            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
+                indexed_columns.append((name, rest, number, json.dumps(values)))
+            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed_columns)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         return frozenset(columns)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from jurygraph.agents.maths.labels import (
     ANSWER_LINE,
+    ANSWER_PATTERN,
     ANSWER_SENTENCE,
-    ANY_ANSWER,
-    ORNAMENT,
-    RESULT,
+    ORNAMENT_CHARACTERS,
+    RESULT_PATTERN,
     Span,
     find_labelled,
     trim,
@@ -22,8 +22,8 @@ from jurygraph.agents.maths.labels import (
 from jurygraph.agents.maths.reading import fold_width
 from jurygraph.safety.evidence import Passage
 
-TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = TAGS
+ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+_THINK_OPEN, _THINK_CLOSE, _ANSWER_OPEN, _ANSWER_CLOSE = ANSWER_TAGS
 _ORDINALS = (
     "first",
     "second",
@@ -47,8 +47,8 @@ _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
-_STOPS = (".", "!", "。", "！", "\n")
-_RUN_ON = re.compile(
+_SENTENCE_STOPS = (".", "!", "。", "！", "\n")
+_RUN_ON_QUESTION = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE
 )
 """Matches where a model, after its answer, goes on with a question of its own."""
@@ -101,16 +101,16 @@ def _find_answers(text: str) -> _Answers | None:
 
 
 def _find_answers_uncached(text: str) -> _Answers | None:
-    folded = fold_width(text)  # as long as the text
-    close = folded.rfind(_ANSWER_CLOSE)
-    opened = folded.rfind(_ANSWER_OPEN, 0, max(close, 0))
-    tagged = None if opened < 0 else trim(folded, opened + len(_ANSWER_OPEN), close)
-    if tagged is not None:
-        return _find_in_tag(folded, *tagged)
-    cut_off = folded.rfind(_ANSWER_OPEN)
-    if cut_off > close:
-        return _find_in_cut_off(folded, cut_off)
-    return _find_untagged(folded)
+    folded_text = fold_width(text)  # as long as the text
+    close = folded_text.rfind(_ANSWER_CLOSE)
+    opened = folded_text.rfind(_ANSWER_OPEN, 0, max(close, 0))
+    tagged_answer = None if opened < 0 else trim(folded_text, opened + len(_ANSWER_OPEN), close)
+    if tagged_answer is not None:
+        return _find_in_tag(folded_text, *tagged_answer)
+    last_opening = folded_text.rfind(_ANSWER_OPEN)
+    if last_opening > close:
+        return _find_in_cut_off(folded_text, last_opening)
+    return _find_untagged(folded_text)
 
 
 _find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)
@@ -130,20 +130,22 @@ def _find_in_cut_off(text: str, start: int) -> _Answers | None:
     """Find an answer that is whole where the last `<answer>` has no end: a box, or a sentence with its stop."""
     if box := _find_boxed(text):
         return _Answers(box)
-    sentence = find_labelled(text, ANY_ANSWER, start)
-    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _STOPS
+    sentence = find_labelled(text, ANSWER_PATTERN, start)
+    is_whole = sentence is not None and text[sentence[1] : sentence[1] + 1] in _SENTENCE_STOPS
     return _Answers(sentence) if sentence is not None and is_whole else None
 
 
 def _find_untagged(text: str) -> _Answers | None:
     if box := _find_boxed(text):
-        run_on = _RUN_ON.search(text, box[1])
+        run_on = _RUN_ON_QUESTION.search(text, box[1])
         solution = text[: run_on.start()] if run_on else text
         sentence = find_labelled(solution, ANSWER_SENTENCE, box[1])
         line = find_labelled(solution, ANSWER_LINE, box[1])
         return _Answers(box, sentence, line)
     span = (
-        _find_after_hashes(text) or find_labelled(text, ANY_ANSWER) or find_labelled(text, RESULT)
+        _find_after_hashes(text)
+        or find_labelled(text, ANSWER_PATTERN)
+        or find_labelled(text, RESULT_PATTERN)
     )
     return None if span is None else _Answers(span)
 
@@ -166,11 +168,11 @@ def _is_one_line(text: str) -> bool:
 def answer_line_start(text: str, answer: Passage) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
     line = text.rfind("\n", 0, answer.start) + 1
-    if text[line : answer.start].strip(ORNAMENT):
+    if text[line : answer.start].strip(ORNAMENT_CHARACTERS):
         return line
     above = text[:line].rstrip()
-    label = ANY_ANSWER.match(fold_width(above), above.rfind("\n") + 1)
-    return label.start() if label and not above[label.end() :].strip(ORNAMENT) else line
+    label = ANSWER_PATTERN.match(fold_width(above), above.rfind("\n") + 1)
+    return label.start() if label and not above[label.end() :].strip(ORNAMENT_CHARACTERS) else line
 
 
 def _find_boxed(text: str) -> Span | None:
@@ -209,7 +211,7 @@ class Marker(NamedTuple):
 def is_in_order(text: str) -> bool:
     pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
     return (
-        all(text.count(tag) == 1 for tag in TAGS)
+        all(text.count(tag) == 1 for tag in ANSWER_TAGS)
         and re.fullmatch(pattern, text, re.DOTALL) is not None
     )
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-SIDE_LIMIT = 200  # characters of one side of an equation
+MAX_SIDE_CHARACTERS = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs read in one text
 _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
@@ -87,7 +87,7 @@ class CalculationStep:
     is_right: bool
 
 
-class _Side(NamedTuple):
+class _EquationSide(NamedTuple):
     """The tokens of one side; `doubtful` if text around may change its meaning."""
 
     tokens: Sequence[re.Match[str]]
@@ -156,8 +156,8 @@ def _read_step(
         return None  # an annotation that does not end
     try:
         # The right side first: before an annotation it ends at once.
-        right = _read_right(line, plain, equals.end(), stop)
-        left = _read_left(plain, before, equals.start())
+        right = _read_right_side(line, plain, equals.end(), stop)
+        left = _read_left_side(plain, before, equals.start())
         claimed, exact, is_right = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
@@ -169,9 +169,9 @@ def _read_step(
     return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
 
 
-def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
+def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _EquationSide:
     low = edge.end() if edge else 0
-    cut = max(low, equals - SIDE_LIMIT)
+    cut = max(low, equals - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
     run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))
     if run == cut > low:
@@ -193,10 +193,10 @@ def _read_left(plain: str, edge: re.Match[str] | None, equals: int) -> _Side:
     if not any(token.lastgroup == "operator" for token in side[1:]):
         raise _NotArithmetic
     previous = tokens[first - 1].end() if first else run
-    text_before = "" if is_bracketed else plain[max(low, previous - SIDE_LIMIT) : previous]
+    text_before = "" if is_bracketed else plain[max(low, previous - MAX_SIDE_CHARACTERS) : previous]
     if not text_before and edge and edge.group() == ">>" and not is_bracketed:
         text_before = ">"
-    return _Side(side, text_before != "" and _may_belong(text_before, side[0], previous))
+    return _EquationSide(side, text_before != "" and _may_belong(text_before, side[0], previous))
 
 
 def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
@@ -210,15 +210,15 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
             raise _NotArithmetic
         return word[0].lower() in _CHANGES_LEFT or len(word[0]) == 1
     mark = before[-1]
-    glued_to = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
-    is_glued = glued_to == ")" or glued_to.isdigit()
+    neighbour = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
+    is_glued = neighbour == ")" or neighbour.isdigit()
     if mark not in _BOUNDARY or (is_adjacent and mark != ")" and is_glued):
         raise _NotArithmetic
     return mark == ")"
 
 
-def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
-    stop = min(stop, start + SIDE_LIMIT)
+def _read_right_side(line: str, plain: str, start: int, stop: int) -> _EquationSide:
+    stop = min(stop, start + MAX_SIDE_CHARACTERS)
     if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
     right = plain[start:stop]
@@ -236,26 +236,28 @@ def _read_right(line: str, plain: str, start: int, stop: int) -> _Side:
     if not side:
         raise _NotArithmetic
     end = side[-1].end()
-    is_cut = len(side) < length or end >= start + SIDE_LIMIT - 1
-    return _Side(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
+    is_cut = len(side) < length or end >= start + MAX_SIDE_CHARACTERS - 1
+    return _EquationSide(side, is_cut or _CHANGES_RIGHT.match(line, end) is not None)
 
 
-def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, bool]:
+def _compare_sides(
+    left: _EquationSide, right: _EquationSide
+) -> tuple[Fraction, Fraction | None, bool]:
     claimed = _evaluate(right.tokens)
     try:
         exact = _evaluate(left.tokens)
     except ZeroDivisionError:
         return claimed, None, False
-    if _holds(left, exact, claimed, right.tokens):
+    if _is_true_result(left, exact, claimed, right.tokens):
         return claimed, exact, True
     if [token.lastgroup for token in right.tokens[:2]] == ["number", "operator"]:
         first = right.tokens[:1]
         first_value = _evaluate(first)
-        if _holds(left, exact, first_value, first, may_round=False):
+        if _is_true_result(left, exact, first_value, first, may_round=False):
             return first_value, exact, True
     if left.has_token("%") or right.has_token("%"):
         label = _evaluate(right.tokens, Fraction(1))
-        holds = _holds(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
+        holds = _is_true_result(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
         if holds and not left.has_token("%"):
             return label, exact, True
         if holds or left.has_token("+", "-"):
@@ -265,8 +267,8 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
     return claimed, exact, False
 
 
-def _holds(
-    left: _Side,
+def _is_true_result(
+    left: _EquationSide,
     exact: Fraction,
     claimed: Fraction,
     right: Sequence[re.Match[str]],

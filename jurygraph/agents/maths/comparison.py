@@ -20,7 +20,7 @@ from jurygraph.agents.worker_pool import WorkerPool
 
 _EQUALS = re.compile(r"(?:(?<![<>!:\\])=|\\approx(?![A-Za-z]))(?![^{}]*\})")
 _ALTERNATIVES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
-_OR = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|vee)(?![A-Za-z])")
+_OR_WORD = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|vee)(?![A-Za-z])")
 _SYMBOL = re.compile(r" ?\\?[A-Za-z]{1,7}(?:_\{?[A-Za-z0-9]{1,3}\}?)? ?(?:\( ?[A-Za-z] ?\))? ?$")
 
 
@@ -131,7 +131,7 @@ def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
         return status
     gold = read_reference(reference)
     assert gold is not None, "a reference that cannot be read has a status"
-    if any(_parse(reading.latex) is None for reading in _readings(gold)):
+    if any(_parse(reading.latex) is None for reading in _readings_of_answer(gold)):
         return "unparsed-reference"
     claimed = read_answer(answer, gold)
     if claimed is None:
@@ -151,7 +151,7 @@ def compare_plainly(answer: str, reference: str, unit: str = "") -> ComparisonSt
         return "unparsed-reference"
     claimed = read_answer(answer, gold)
     if claimed is None:
-        is_plain = all(reading.value is not None for reading in _readings(gold))
+        is_plain = all(reading.value is not None for reading in _readings_of_answer(gold))
         return "unparsed-answer" if is_plain else None
     if isinstance(claimed, Reading) and isinstance(gold, Reading):
         return _as_status(compare_readings(claimed, _with_unit(gold, claimed, unit)))
@@ -179,7 +179,7 @@ def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     return replace(reference, unit=required) if is_implied else reference
 
 
-def _readings(kind: AnswerKind) -> list[Reading]:
+def _readings_of_answer(kind: AnswerKind) -> list[Reading]:
     """Return the numbers and expressions in a reference: itself, or the cells of a matrix."""
     if isinstance(kind, Reading):
         return [kind]
@@ -194,7 +194,7 @@ def _paired_readings(answer: AnswerKind, reference: AnswerKind) -> list[tuple[Re
         and _shape_of(answer) != _shape_of(reference)
     ):
         return []
-    return list(zip(_readings(answer), _readings(reference), strict=True))
+    return list(zip(_readings_of_answer(answer), _readings_of_answer(reference), strict=True))
 
 
 def _shape_of(matrix: Matrix) -> tuple[int, int, str]:
@@ -220,7 +220,7 @@ def _compare_expressions(answer: Reading, reference: Reading) -> ComparisonStatu
     return "equal" if is_equal else "different"
 
 
-class _Parsed(NamedTuple):
+class _ParsedAnswer(NamedTuple):
     """A sympy object without floats, whether its text had decimals, and whether it lists alternatives by "or"."""
 
     value: Any
@@ -229,7 +229,7 @@ class _Parsed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _parse(latex: str) -> _Parsed | None:
+def _parse(latex: str) -> _ParsedAnswer | None:
     """Return the one sympy object that `latex` as a whole represents; None if it represents none, or no number.
 
     Its decimals become fractions, so that only `_are_equal_values` decides how far they may be apart.
@@ -252,10 +252,10 @@ def _parse(latex: str) -> _Parsed | None:
         value = value.rhs
     decimals = {number: Rational(str(number)) for number in value.atoms(Float)}
     exact = value.xreplace(decimals) if decimals else value
-    return _Parsed(exact, bool(decimals), _OR.search(latex) is not None)
+    return _ParsedAnswer(exact, bool(decimals), _OR_WORD.search(latex) is not None)
 
 
-def _as_set(parsed: _Parsed) -> _Parsed:
+def _as_set(parsed: _ParsedAnswer) -> _ParsedAnswer:
     """Return the set that "x < 1 or x > 3" names, and the real numbers as an interval; others unchanged."""
     from sympy import FiniteSet, Interval, Set, Union, oo
     from sympy.core.relational import Relational
@@ -270,7 +270,7 @@ def _as_set(parsed: _Parsed) -> _Parsed:
     return parsed._replace(value=value)
 
 
-def _are_equal(gold: _Parsed, claim: _Parsed) -> bool:
+def _are_equal(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
     """Return whether two objects are equal, member by member if both are sets, tuples or intervals.
 
     math-verify decides about what has symbols in it, at a precision at which no number of practice is nearly 0.
@@ -299,17 +299,17 @@ def _are_equal(gold: _Parsed, claim: _Parsed) -> bool:
 def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
     if len(members) != len(others):
         return False
-    gold = [_Parsed(member, has_decimals) for member in members]
-    claimed = [_Parsed(other, has_decimals) for other in others]
+    gold = [_ParsedAnswer(member, has_decimals) for member in members]
+    claimed = [_ParsedAnswer(other, has_decimals) for other in others]
     return all(map(_are_equal, gold, claimed))
 
 
 def _are_equal_in_any_order(
     members: Sequence[Any], others: Sequence[Any], has_decimals: bool
 ) -> bool:
-    remaining = [_Parsed(other, has_decimals) for other in others]
+    remaining = [_ParsedAnswer(other, has_decimals) for other in others]
     for member in members:
-        gold = _Parsed(member, has_decimals)
+        gold = _ParsedAnswer(member, has_decimals)
         equal = next((other for other in remaining if _are_equal(gold, other)), None)
         if equal is None:
             return False

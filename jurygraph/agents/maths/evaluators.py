@@ -11,7 +11,7 @@ from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
-    TAGS,
+    ANSWER_TAGS,
     final_answer,
     is_in_order,
     ordered_steps,
@@ -157,7 +157,7 @@ class Format(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
-        parts = {tag: tag in text for tag in TAGS}
+        parts = {tag: tag in text for tag in ANSWER_TAGS}
         parts["in order with nothing outside"] = is_in_order(text)
         missing = [name for name, is_present in parts.items() if not is_present]
         present = len(parts) - len(missing)

@@ -56,7 +56,7 @@ _EMPHASIS = re.compile(
     r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]"
 )
 _SPACING = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
-_CHOICE = re.compile(
+_CHOICE_PATTERN = re.compile(
     r"(?i:(?:(?:the )?(?:correct |right |best )?(?:option|choice|answer)(?: is)? ?:? ?)?)"
     r"(?:\((?P<round>[A-J])\)|\[(?P<square>[A-J])\]|<(?P<angle>[A-J])>|(?P<plain>[A-J])(?P<mark>[).:]?))"
     r"[.:]?(?: (?P<rest>.*))?",
@@ -74,10 +74,10 @@ _REMARK = re.compile(
 _LEAD_WORDS = (
     "and|n?or|not|but|than|versus|vs|else|otherwise|though|although|option|choice|leaving|then"
 )
-_LEAD = rf"(?:^|[|+/&,;-] ?|\b(?:{_LEAD_WORDS})\.? )"
+_CHOICE_LEAD = rf"(?:^|[|+/&,;-] ?|\b(?:{_LEAD_WORDS})\.? )"
 _OTHER_LETTER = re.compile(
     rf"(?<![0-9}}] )(?<![\w'’\\])[B-HJ](?= ?(?:[).,;:!?|]|$))|\([A-J]\)|(?<!\w)[a-j]\)"
-    rf"|(?i:{_LEAD})\(?(?:[B-J]|A(?! [a-z]))(?![\w'’])"
+    rf"|(?i:{_CHOICE_LEAD})\(?(?:[B-J]|A(?! [a-z]))(?![\w'’])"
 )
 
 _BASED_NUMBER = re.compile(
@@ -127,9 +127,9 @@ def _read_choice(text: str) -> Choice | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
     bare = _EMPHASIS.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
     bare = " ".join(_SPACING.sub(" ", bare).split())
-    if lone := _LONE_LETTER.fullmatch(bare):
-        return Choice(lone[1].upper())
-    match = _CHOICE.fullmatch(bare)
+    if lone_letter := _LONE_LETTER.fullmatch(bare):
+        return Choice(lone_letter[1].upper())
+    match = _CHOICE_PATTERN.fullmatch(bare)
     if match is None:
         return None
     letter = match["round"] or match["square"] or match["angle"] or match["plain"]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 
-ORNAMENT = " \t\r\n*_`"
+ORNAMENT_CHARACTERS = " \t\r\n*_`"
 _WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
 _SPACED_WORDS = _WORDS["spaced"]
 _JOINED_WORDS = _WORDS["joined"]
@@ -28,43 +28,45 @@ _BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
 _DISPLAYS = {r"\[": r"\]", "$$": "$$"}
 
 
-def _any_of(words: str) -> str:
+def _one_of_words(words: str) -> str:
     return "|".join(words.split())
 
 
 def _line_pattern(kind: str) -> str:
     """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
-    adjective = f"(?:{_any_of(_SPACED_WORDS['adjectives'])})"
-    noun = f"(?:{_any_of(_SPACED_WORDS[kind])})"
+    adjective = f"(?:{_one_of_words(_SPACED_WORDS['adjectives'])})"
+    noun = f"(?:{_one_of_words(_SPACED_WORDS[kind])})"
     phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
-    joined = _any_of(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
+    joined = _one_of_words(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
     with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
 
 
 def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
-    link = rf"(?:{_any_of(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
-    adjectives = _any_of(_SPACED_WORDS["adjectives"])
-    spaced = rf"\b(?i:(?:{_any_of(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
-    joined_links = _any_of(_JOINED_WORDS["links"])
-    joined = f"(?:{_any_of(_JOINED_WORDS[kind])})(?:{joined_links})"
+    link = rf"(?:{_one_of_words(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
+    adjectives = _one_of_words(_SPACED_WORDS["adjectives"])
+    spaced = rf"\b(?i:(?:{_one_of_words(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
+    joined_links = _one_of_words(_JOINED_WORDS["links"])
+    joined = f"(?:{_one_of_words(_JOINED_WORDS[kind])})(?:{joined_links})"
     return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
-    articles = rf"(?: (?:{_any_of(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
-    spaced = rf"\b(?i:{_any_of(_SPACED_WORDS['denials'])}){articles} ?\Z"
-    joined = rf"(?:{_any_of(_JOINED_WORDS['denials'])}) ?\Z"
+    articles = rf"(?: (?:{_one_of_words(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
+    spaced = rf"\b(?i:{_one_of_words(_SPACED_WORDS['denials'])}){articles} ?\Z"
+    joined = rf"(?:{_one_of_words(_JOINED_WORDS['denials'])}) ?\Z"
     return f"{spaced}|{joined}"
 
 
-_BARE = rf"{_LINE_START}A[*_ ]{{0,4}}:"
+_BARE_LABEL = rf"{_LINE_START}A[*_ ]{{0,4}}:"
 _EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
 ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
 ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
-ANY_ANSWER = re.compile(f"{_BARE}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE)
-RESULT = re.compile(
+ANSWER_PATTERN = re.compile(
+    f"{_BARE_LABEL}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE
+)
+RESULT_PATTERN = re.compile(
     f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE
 )
 """Labels that announce an answer only where no label of an answer is: steps on the way have them, too."""
@@ -115,8 +117,8 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
 
 def trim(text: str, start: int, end: int) -> Span | None:
     """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
-    passage = text[start:end].rstrip(ORNAMENT)
-    passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT)
-    trimmed = passage.lstrip(ORNAMENT)
+    passage = text[start:end].rstrip(ORNAMENT_CHARACTERS)
+    passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT_CHARACTERS)
+    trimmed = passage.lstrip(ORNAMENT_CHARACTERS)
     start += len(passage) - len(trimmed)
     return (start, start + len(trimmed)) if trimmed else None

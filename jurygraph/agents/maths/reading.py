@@ -26,7 +26,7 @@ class MeasureUnit(NamedTuple):
     size: Fraction
 
 
-COUNT = MeasureUnit("count", Fraction(1))
+COUNT_UNIT = MeasureUnit("count", Fraction(1))
 """What any noun measures that is counted: "eggs" and "pages" are not told apart."""
 
 
@@ -64,8 +64,8 @@ _SCALES: Mapping[str, int] = {
 }
 _LETTERS: Mapping[str, str] = _WORDS["letters"]
 _MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
-_COUNTED = frozenset(_WORDS["counted"].split())
-_NOT_UNITS = frozenset(_WORDS["not_units"].split())
+_COUNTED_NOUNS = frozenset(_WORDS["counted"].split())
+_NON_UNIT_WORDS = frozenset(_WORDS["not_units"].split())
 
 # Units
 _CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
@@ -78,11 +78,11 @@ _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
 _PHRASE = re.compile(
     r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?"
 )
-_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
+_UNIT_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _DIVISIONS = ("/", "per", "a", "an", "every")
-_GLUED = "mgh"  # "18m", but "5s" and "5t" are products
-_ASKED = re.compile(
+_GLUED_UNITS = "mgh"  # "18m", but "5s" and "5t" are products
+_ASKED_UNIT = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
 )
 
@@ -106,7 +106,7 @@ _WRAPPER = re.compile(
 _PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 # Stops, and "is" where it stands last.
-_TAIL = re.compile(r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$")
+_ANSWER_TAIL = re.compile(r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$")
 _GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
 _CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
@@ -120,8 +120,8 @@ _NUMBER = re.compile(
     r"(?![0-9.,])",
     re.ASCII,
 )
-_ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
-_FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_ARGUMENT}{_ARGUMENT}")
+_LATEX_ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
+_FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_LATEX_ARGUMENT}{_LATEX_ARGUMENT}")
 _PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
 _DOLLAR_WORD = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
 _LONGEST_NUMBER = 1000
@@ -139,7 +139,7 @@ _EXPRESSION = re.compile(
     r"(?:\\(?!(?:boxed|fbox|text|mbox|mathrm|def|input|[bp]?mod|pod|not|[hv]?phantom)(?![A-Za-z]))(?:[A-Za-z]+ ?|[{}%])"
     r"|(?<![A-Za-z])[A-Za-z]{1,3}(?![A-Za-z])|[0-9.,()\[\]{}|&*/^_+<>=!%: -]|\\\\)+"
 )
-_REFUSED = re.compile(
+_REFUSED_NUMBER = re.compile(
     r"(?<!_)[0-9.}] +[0-9.]|[0-9})]_|\.[0-9]+\.|[0-9]{1001}|[0-9],[0-9]{4}"  # two numbers, a base, not a number
     r"|:(?!=)(?! ?[0-9])|[-+*/^<>_]$|^[-+] ?[-+]"  # a part of an expression
     r"|(?<![A-Za-z\\])(?:not?|nor|but|to|is|of|mod|mil)(?![A-Za-z])|^(?=[A-Za-z ,.]+$).*[A-Za-z]{3}"  # prose
@@ -164,7 +164,7 @@ def required_unit(query: str) -> str:
     """Return the one unit of measurement that the last sentence with "?" asks for, such as "dollars" in "how much in
     dollars" or "minutes" in "how many minutes"; empty if it names none or several."""
     sentence = re.split(r"[.!?\n]", query[-2_000:].rpartition("?")[0])[-1]
-    units = {word.lower() for word in _ASKED.findall(sentence) if measure_of(word)}
+    units = {word.lower() for word in _ASKED_UNIT.findall(sentence) if measure_of(word)}
     return units.pop() if len(units) == 1 else ""
 
 
@@ -212,14 +212,14 @@ def _to_latex_power(power: re.Match[str]) -> str:
 def strip_wrappers(text: str) -> str:
     r"""Return a text without `$…$`, `\boxed{…}`, quotation marks and emphasis around it, and without a last stop."""
     for _ in range(8):
-        shorter = _unwrap(text.strip())
+        shorter = _unwrap_marks(text.strip())
         if shorter == text:
             break
         text = shorter
     return text
 
 
-def _unwrap(text: str) -> str:
+def _unwrap_marks(text: str) -> str:
     for mark_open, mark_close in (*_PAIRS, *_QUOTES):
         inner = text[len(mark_open) : -len(mark_close)]
         is_marked = text.startswith(mark_open) and text.endswith(mark_close)
@@ -228,7 +228,7 @@ def _unwrap(text: str) -> str:
             is_pair = mark_open not in inner.replace(r"\$", "") and not inner.endswith("\\")
             return inner if is_pair else text
     wrapper = _WRAPPER.fullmatch(text)
-    return wrapper[1] if wrapper else _TAIL.sub("", text)
+    return wrapper[1] if wrapper else _ANSWER_TAIL.sub("", text)
 
 
 def _read_number(text: str) -> Reading | None:
@@ -276,7 +276,7 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | 
     `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
     phrase = _DOLLAR_WORD.sub("", rest) if "$" in money else rest
-    match = _PHRASE.fullmatch(_JOINT.sub(" ", phrase))
+    match = _PHRASE.fullmatch(_UNIT_JOINT.sub(" ", phrase))
     if match is None:
         return None
     spaced = " ".join(match["words"].replace("/", " / ").split())
@@ -299,7 +299,7 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | 
 
 
 def _can_be_glued(word: str) -> bool:
-    return measure_of(word) is not None and (word in _GLUED or len(word) > 1)
+    return measure_of(word) is not None and (word in _GLUED_UNITS or len(word) > 1)
 
 
 def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None:
@@ -330,8 +330,8 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None
             else MeasureUnit(f"{measure.dimension}^{power}", measure.size**power)
         )
     is_noun = _PLURAL.fullmatch(noun) or (is_one and _NOUN.fullmatch(noun))
-    is_counted = noun.lower() in _COUNTED or (is_noun and _is_plain(noun))
-    return COUNT if is_counted and power == 1 else None
+    is_counted = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain(noun))
+    return COUNT_UNIT if is_counted and power == 1 else None
 
 
 def _is_mere_adjective(word: str) -> bool:
@@ -344,7 +344,9 @@ def _is_plain(word: str) -> bool:
 
 def _is_adjective(word: str) -> bool:
     lower = word.lower()
-    is_number = lower in _NOT_UNITS or lower in _SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
+    is_number = (
+        lower in _NON_UNIT_WORDS or lower in _SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
+    )
     return bool(_NOUN.fullmatch(word)) and not is_number
 
 
@@ -352,7 +354,7 @@ def _read_expression(text: str) -> Reading | None:
     bare = _FUNCTIONS.sub(_to_latex_command, text).strip()
     bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
     bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
-    if not _EXPRESSION.fullmatch(bare) or _REFUSED.search(bare):
+    if not _EXPRESSION.fullmatch(bare) or _REFUSED_NUMBER.search(bare):
         return None
     return Reading(bare)
 

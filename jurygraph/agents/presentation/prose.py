@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
 
-from jurygraph.agents.extraction import UNKNOWN, Extract
+from jurygraph.agents.extraction import UNKNOWN_VALUE, Extract
 from jurygraph.agents.maths.labels import sentence_ends
 from jurygraph.agents.presentation.rewrites import (
     Statement,
@@ -28,14 +28,14 @@ from jurygraph.agents.presentation.rewrites import (
 from jurygraph.agents.presentation.variants import (
     FAMILIES,
     HEADINGS,
-    MOST_DRAWS,
+    MAX_ORDER_DRAWS,
     ORIGINAL,
     Presentation,
     PresentationFamily,
     PresentationSet,
 )
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.schema import Material, Response, TaskView
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 STATUSES = ("met", "met in part", "not met")
 NO_RECORD = "no record of the text was found in it"
-UNREADABLE = "no record, read back"
+UNREADABLE_REASON = "no record, read back"
 
 
-class Piece(NamedTuple):
+class ProsePiece(NamedTuple):
     """A heading, an item of a list, or a sentence: its text, and what stands `before` it (blanks, line breaks, a
     bullet).
 
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
         return self.text.startswith("|")
 
 
-class Said(NamedTuple):
+class TextContent(NamedTuple):
     """Content of a text as `extract` reads it: numbers and names, the status of each person's needs, and how often it
     negates and compares.
     """
@@ -86,10 +86,10 @@ class Prose(NamedTuple):
     """
 
     response: Response
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ProsePiece, ...]
     end: str
     people: tuple[str, ...]
-    said: Said
+    said: TextContent
     note: str = ""
 
     @property
@@ -162,11 +162,11 @@ def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], 
     for kind, records in data.items():
         for number, record in enumerate(records):
             evidence = evidence_at.get(f"$['{kind}'][{number}]")
-            if evidence is not None and UNKNOWN not in record.values():
+            if evidence is not None and UNKNOWN_VALUE not in record.values():
                 yield kind, record, evidence
 
 
-def _said(material: Material, people: Sequence[str]) -> Said:
+def _said(material: Material, people: Sequence[str]) -> TextContent:
     quotes = {}
     statuses = []
     for kind, record, evidence in _read_records(material):
@@ -175,7 +175,7 @@ def _said(material: Material, people: Sequence[str]) -> Said:
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
     strengths = count_strengths(text)
-    return Said(
+    return TextContent(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
@@ -190,7 +190,7 @@ _LINE = re.compile(r"[^\n]*\S")
 _LINE_START = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
 _HEADING = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
 _GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
-_REFERS_BACK = re.compile(
+_BACK_REFERENCE = re.compile(
     r"(?:however|but|so|then|therefore|instead|also|and|both|otherwise|still|yet|he|she|they|it|this|that|these|those"
     r"|his|her|their|its)\b",
     re.IGNORECASE,
@@ -198,7 +198,7 @@ _REFERS_BACK = re.compile(
 """What begins a piece that cannot be moved away from the one before it."""
 
 
-def split(text: str) -> tuple[tuple[Piece, ...], str]:
+def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0
@@ -211,7 +211,7 @@ def split(text: str) -> tuple[tuple[Piece, ...], str]:
         starts = [start.end(), *inner]
         for begin, stop in zip(starts, [*inner, line.end()], strict=True):
             words = text[begin:stop].rstrip()
-            pieces.append(Piece(text[end:begin], words, is_heading))
+            pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
     return tuple(pieces), text[end:]
 
@@ -223,11 +223,11 @@ def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
             yield gap.end()
 
 
-def join(pieces: Sequence[Piece], end: str = "") -> str:
+def join(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
-def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
+def _label(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
     """Return the pieces with what the records that quote them are about."""
     labelled = list(pieces)
     starts = []
@@ -245,7 +245,7 @@ def _label(pieces: Sequence[Piece], material: Material) -> tuple[Piece, ...]:
     return tuple(labelled)
 
 
-def _labelled(piece: Piece, kind: str, record: Mapping[str, Any]) -> Piece:
+def _labelled(piece: ProsePiece, kind: str, record: Mapping[str, Any]) -> ProsePiece:
     topics = piece.topics | {kind}
     people = piece.people
     if "person" in record:
@@ -304,9 +304,13 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
         firsts = [prose.pieces[start] for start, _ in groups]
         # A heading in the place of a sentence, or a row outside its table, would read as something else.
         is_mixed = len({(piece.is_heading, piece.is_table_row) for piece in firsts}) > 1
-        if len(groups) < 2 or is_mixed or any(_REFERS_BACK.match(piece.text) for piece in firsts):
+        if (
+            len(groups) < 2
+            or is_mixed
+            or any(_BACK_REFERENCE.match(piece.text) for piece in firsts)
+        ):
             return
-        for _ in range(MOST_DRAWS):
+        for _ in range(MAX_ORDER_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))
             yield join(_exchange(prose.pieces, groups, order), prose.end)
 
@@ -314,16 +318,16 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
 
 
 def _exchange(
-    pieces: Sequence[Piece], groups: Sequence[PieceRange], order: Sequence[int]
-) -> list[Piece]:
+    pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
+) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved: list[Piece] = []
+    moved_pieces: list[ProsePiece] = []
     end = 0
     for (start, stop), source in zip(groups, order, strict=True):
         first, *others = pieces[slice(*groups[source])]
-        moved += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
+        moved_pieces += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
         end = stop
-    return [*moved, *pieces[end:]]
+    return [*moved_pieces, *pieces[end:]]
 
 
 def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
@@ -341,7 +345,7 @@ def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
         drawn = iter(rng.sample(names, len(names)))
         return single.sub(lambda _: next(drawn), found[0])
 
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_ORDER_DRAWS):
         yield enumeration.sub(shuffle_names, text)
 
 
@@ -438,9 +442,9 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
 # What a model wrote, read back
 
 
-def first_difference(original: Said, variant: Said) -> str | None:
+def first_difference(original: TextContent, variant: TextContent) -> str | None:
     """Return what of a text is read otherwise in a variant of it: numbers, names, …; None if nothing is."""
-    for field in Said._fields:
+    for field in TextContent._fields:
         if getattr(original, field) != getattr(variant, field):
             return f"{field}, read back"
     return None
@@ -454,7 +458,7 @@ async def check_written(
     They are counted in `discarded` and `broken`. A family that has fewer versions left is undefined for this response.
     Raises the errors that end a run.
     """
-    checks = await each_answered(
+    checks = await gather_all(
         _find_difference(prose, view, variant.text, client) for variant in written.variants
     )
     found = PresentationSet(written.original)
@@ -477,4 +481,4 @@ async def _find_difference(
 ) -> str | None:
     response = prose.response.model_copy(update={"text": text})
     read = await read_prose(view, response, prose.people, client)
-    return UNREADABLE if isinstance(read, str) else first_difference(prose.said, read.said)
+    return UNREADABLE_REASON if isinstance(read, str) else first_difference(prose.said, read.said)

@@ -27,7 +27,7 @@ from jurygraph.agents.presentation.variants import (
     render,
 )
 from jurygraph.agents.roles import ask_model
-from jurygraph.concurrency import each_answered
+from jurygraph.concurrency import gather_all
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel
 
@@ -75,7 +75,7 @@ _VALUES: Mapping[Invariant, re.Pattern[str]] = {
     "numbers": _NUMBER,
 }
 _NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
-_IN_PART = (
+_PARTIAL_WORDS = (
     r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
 )
 _NEGATION = (
@@ -83,12 +83,12 @@ _NEGATION = (
     r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
 )
 _POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
-_STATUS = {"in part": _IN_PART, "not met": _NEGATION, "met": _POSITIVE}
+_STATUS = {"in part": _PARTIAL_WORDS, "not met": _NEGATION, "met": _POSITIVE}
 """The classes of a status; the first that a text has is its status."""
 _STRENGTH = {
     "bound above": r"at most|up to|no more than|not more than|maximum|or less",
     "bound below": r"at least|no less than|not less than|minimum|or more",
-    "in part": _IN_PART,
+    "in part": _PARTIAL_WORDS,
     "negation": rf"{_NEGATION}|hardly|barely",
     "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
     "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
@@ -136,9 +136,11 @@ def _summary_statements(record: FactRecord, people: Sequence[str]) -> Iterator[S
     for constraint, status in record.items():
         if constraint != "stakeholder":
             text = f"{person}, {constraint}: {status}"
-            mentioned = mentioned_people(text, people)
+            mentioned_names = mentioned_people(text, people)
             is_underserved = _status_class(str(status)) != "met"
-            yield Statement("summary", text, (constraint,), mentioned, str(status), is_underserved)
+            yield Statement(
+                "summary", text, (constraint,), mentioned_names, str(status), is_underserved
+            )
 
 
 def _record_statement(kind: str, record: FactRecord, people: Sequence[str]) -> Statement:
@@ -193,10 +195,10 @@ def _broken_in_passage(
     if not _has_same_names(statement, text, values):
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
-    bare = _without(text, statement.verbatim)
+    bare = _without_words(text, statement.verbatim)
     strengths = count_strengths(bare)
     if not statement.status:
-        stated_strengths = count_strengths(_without(statement.text, statement.verbatim))
+        stated_strengths = count_strengths(_without_words(statement.text, statement.verbatim))
         return None if strengths == stated_strengths else "strength"
     if _status_class(statement.status) != _status_class(bare):
         return "status"
@@ -230,7 +232,7 @@ def find_numbers(text: str) -> set[str]:
     return _values(_NUMBER, text)
 
 
-def _without(text: str, verbatim: Iterable[str]) -> str:
+def _without_words(text: str, verbatim: Iterable[str]) -> str:
     for words in sorted(verbatim, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
     return text
@@ -240,19 +242,21 @@ def _find(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 
-def _spelled(text: str) -> str:
+def _expand_contractions(text: str) -> str:
     return re.sub(r"n['’]t\b", " not", text)
 
 
 def _status_class(text: str) -> str:
     """Return the class of a status, or the text itself if it has none of the known words."""
-    classes = (name for name, words in _STATUS.items() if _find(words).search(_spelled(text)))
+    classes = (
+        name for name, words in _STATUS.items() if _find(words).search(_expand_contractions(text))
+    )
     return next(classes, text.casefold())
 
 
 def count_strengths(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
-    text = _spelled(text)
+    text = _expand_contractions(text)
     for name, words in _STRENGTH.items():
         text, counts[name] = _find(words).subn(" ", text)
     return +counts
@@ -363,7 +367,7 @@ async def rewrite_statements(
             found.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written = await each_answered(
+        written = await gather_all(
             _write(original.text, statements, client, family, number) for number in numbers
         )
         texts = {}

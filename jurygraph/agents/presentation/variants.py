@@ -53,7 +53,7 @@ _CELL = re.compile(rf" *({_LIST}|{_ATOM}|) *\|")
 _ITEM = re.compile(rf"({_ATOM})(?:, |$)")
 _BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
 _ENTRY = re.compile(r"Entry \d+")
-_UNSAFE = re.compile(
+_UNSAFE_TEXT = re.compile(
     r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$"""
 )
 
@@ -196,7 +196,7 @@ def _write(value: FactValue) -> str:
         return f"[{', '.join(map(_write, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = value.isprintable() and value.strip() and not _UNSAFE.search(value)
+    is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT.search(value)
     if is_plain and _read(value) == value:
         return value
     quoted = json.dumps(value, ensure_ascii=not value.isprintable())
@@ -281,7 +281,7 @@ PresentationFamily = Literal[
     "low-level-formatting",
 ]
 Draw = Callable[[FactDocument, random.Random], Iterator[tuple[FactDocument, Layout]]]
-MOST_DRAWS = 200
+MAX_ORDER_DRAWS = 200
 """Draws of an order until enough different ones are found."""
 
 
@@ -333,7 +333,7 @@ class PresentationSet:
 
 
 def _orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
-    for _ in range(MOST_DRAWS if len(items) > 1 else 0):
+    for _ in range(MAX_ORDER_DRAWS if len(items) > 1 else 0):
         yield rng.sample(items, len(items))
 
 
@@ -361,7 +361,7 @@ def _attributions(
 ) -> Iterator[tuple[FactDocument, Layout]]:
     if not any(section.kind == "shared" for section in document):
         return
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_ORDER_DRAWS):
         sections = []
         for section in document:
             records: list[Any] = [dict(record) for record in section.records]

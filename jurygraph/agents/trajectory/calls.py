@@ -84,15 +84,15 @@ class ArgumentsRule(NamedTuple):
         return all(_has_equal(arguments, expected, path.split(".")) for path in rule)
 
 
-def _is_part(arguments: Arguments, others: Arguments) -> bool:
+def _are_arguments_part(arguments: Arguments, others: Arguments) -> bool:
     return all(name in others and others[name] == value for name, value in arguments.items())
 
 
 _MODES: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
     "exact": lambda arguments, reference: arguments == reference,
     "ignore": lambda arguments, reference: True,
-    "subset": _is_part,
-    "superset": lambda arguments, reference: _is_part(reference, arguments),
+    "subset": _are_arguments_part,
+    "superset": lambda arguments, reference: _are_arguments_part(reference, arguments),
 }
 
 

@@ -389,21 +389,23 @@ class GroundedAnswer(TrajectoryEvaluator):
         figures = _figures_of(IndexedText(str(answer)))
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
-        ungrounded = [
+        ungrounded_values = [
             passage
             for value, passage in figures.items()
-            if value not in known and not _occurs(passage.text, source)
+            if value not in known and not _occurs_in_text(passage.text, source)
         ]
-        grounded = len(figures) - len(ungrounded)
+        grounded = len(figures) - len(ungrounded_values)
         score = grounded / len(figures)
         reason = f"{grounded} of {len(figures)} numbers and codes are in the results of tools"
-        if ungrounded:
-            listed = ", ".join(quote(passage.text) for passage in ungrounded[:_MAX_LISTED])
+        if ungrounded_values:
+            listed = ", ".join(quote(passage.text) for passage in ungrounded_values[:_MAX_LISTED])
             reason += f"; not there: {listed}"
-        evidence = tuple(_evidence_at(answer, passage) for passage in ungrounded[:_MAX_LISTED])
+        evidence = tuple(
+            _evidence_at(answer, passage) for passage in ungrounded_values[:_MAX_LISTED]
+        )
         return Verdict(
             score=score,
-            met=not ungrounded,
+            met=not ungrounded_values,
             native=len(figures),
             reason=reason,
             evidence=evidence,
@@ -417,7 +419,7 @@ def _evidence_at(answer: str, passage: Passage) -> Evidence:
     return Evidence(quote=passage.text, start=passage.start + shift, end=passage.end + shift)
 
 
-def _occurs(figures: str, text: str) -> bool:
+def _occurs_in_text(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
     pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
     return re.search(pattern, text) is not None

@@ -20,7 +20,7 @@ from jurygraph.aggregation.consensus.model import (
     AgentScore,
     AnnotatorQuality,
     Consensus,
-    Credited,
+    ItemPosteriors,
     MajorityVote,
 )
 
@@ -30,8 +30,8 @@ __all__ = [
     "AgentScore",
     "AnnotatorQuality",
     "Consensus",
-    "Credited",
     "ExpectedAmbiguity",
+    "ItemPosteriors",
     "MajorityVote",
     "Refits",
     "Stability",

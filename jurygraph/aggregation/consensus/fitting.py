@@ -13,10 +13,10 @@ from jurygraph.aggregation.consensus.model import (
     AgentScore,
     Bounds,
     Consensus,
-    Credited,
     FitSettings,
     Grouping,
     ItemKey,
+    ItemPosteriors,
     MajorityVote,
     Model,
     Preset,
@@ -105,7 +105,7 @@ def dawid_skene(
     n_classes: int | None = None,
     *,
     classes: Sequence[ItemKey] | None = None,
-) -> Credited:
+) -> ItemPosteriors:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
@@ -147,15 +147,15 @@ def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
         iterations=fitted.iterations,
         settings=settings,
         gold=gold,
-        warnings=tuple(doubts(votes, confusion, failure)),
+        warnings=tuple(list_doubts(votes, confusion, failure)),
     )
 
 
 def _set_gold(posterior: Floats, gold: Ints) -> None:
     """Make the class of each gold item certain, in place."""
     is_gold = gold >= 0
-    certain = np.eye(posterior.shape[1])
-    posterior[is_gold] = certain[gold[is_gold]]
+    certain_classes = np.eye(posterior.shape[1])
+    posterior[is_gold] = certain_classes[gold[is_gold]]
 
 
 def majority_vote(
@@ -282,7 +282,7 @@ def not_identifiable(votes: Votes) -> str | None:
     return f"{problem}; the estimate depends on its start or its prior"
 
 
-def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str]:
+def list_doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str]:
     """Yield warnings that a user needs before trusting an estimate, one sentence each.
 
     `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge.

@@ -299,7 +299,7 @@ class ModelFit(NamedTuple):
     iterations: int
 
 
-class _Expected(NamedTuple):
+class _ExpectedLabels(NamedTuple):
     posterior: Floats
     log_likelihood: float
     objective: float
@@ -370,7 +370,7 @@ class FitProblem:
             prior = np.asarray(voted @ self._weight / self._weight.sum())
         return Model(prior, _scale_rows(confusion))
 
-    def e_step(self, model: Model) -> _Expected:
+    def e_step(self, model: Model) -> _ExpectedLabels:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         floor = self._settings.floor
         joint = np.empty((len(model.prior), len(self._weight)))
@@ -391,7 +391,7 @@ class FitProblem:
             log_likelihood[self._gold] = gold_log_likelihood
         # A dot product would start BLAS threads on every core.
         fit = float((self._weight * log_likelihood).sum())
-        return _Expected(joint, fit, fit + self._log_prior(model))
+        return _ExpectedLabels(joint, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
@@ -420,10 +420,10 @@ class FitProblem:
             expected = self.e_step(model)
             new = self.m_step(expected.posterior)
             steps = steps + 1
-            watched = (expected.posterior, posterior)
+            compared_posteriors = (expected.posterior, posterior)
             if self._settings.convergence_on == "confusion":
-                watched = (new.confusion, model.confusion)
-            change = _largest_change(*watched)
+                compared_posteriors = (new.confusion, model.confusion)
+            change = _largest_change(*compared_posteriors)
             model = new
             posterior = expected.posterior
             if change < self._settings.tol or steps == self._settings.max_iter:
@@ -521,7 +521,7 @@ class AnnotatorQuality(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Credited:
+class ItemPosteriors:
     """Items with a probability of each class: `posterior` [N,K], in the order of `votes.items` and `votes.classes`."""
 
     votes: Votes
@@ -596,7 +596,7 @@ class Credited:
 
 
 @dataclass(frozen=True)
-class Consensus(Credited):
+class Consensus(ItemPosteriors):
     """A fitted model.
 
     `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
@@ -619,13 +619,13 @@ class Consensus(Credited):
         rows = zip(*error_rates(self.confusion).tolist(), labels.tolist(), strict=True)
         return dict(zip(self.votes.annotators, map(AnnotatorQuality._make, rows), strict=True))
 
-    def hard_labels(self) -> Credited:
+    def hard_labels(self) -> ItemPosteriors:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
-        return Credited(self.votes, np.eye(len(self.classes))[self.likeliest_labels()])
+        return ItemPosteriors(self.votes, np.eye(len(self.classes))[self.likeliest_labels()])
 
 
 @dataclass(frozen=True)
-class MajorityVote(Credited):
+class MajorityVote(ItemPosteriors):
     """The majority's class of each item.
 
     `posterior` [N,K] is certain; if ties are shared, each of n tied classes has 1/n. `tied` [N] marks items with
@@ -668,7 +668,7 @@ def error_rates(confusion: Floats) -> Floats:
 
 
 def score_agents(
-    credited: Credited,
+    credited: ItemPosteriors,
     credit: Floats,
     grouping: "Grouping",
     bounds: Callable[[int, Floats, Ints], Bounds],

@@ -13,10 +13,10 @@ from jurygraph.agents.graph_annotator import graph_statistics, load_domain
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import (
-    AsJson,
     ConfigFile,
     DryRun,
     EdgesFrom,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -82,7 +82,7 @@ def annotate(
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Annotate which criteria depend on which (GEAR), with a model.
 
@@ -180,8 +180,8 @@ def _open_jury(
     except ConfigError:
         if model is None:
             raise
-        minimal = Config.model_validate({"model": model, "evaluators": ["criteria"]})
-        jury = Jury(with_overrides(minimal), max_cost=max_cost, max_calls=max_calls)
+        minimal_config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+        jury = Jury(with_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls)
     else:
         jury = open_jury(
             path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls
@@ -279,7 +279,7 @@ def profiles(
     file: Annotated[str, option("PROFILES", "Output file.", "-o", "--out")],
     config: ConfigFile = None,
     model: ModelName = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Read profiles in text as constraints, with a model.
 
@@ -338,9 +338,9 @@ def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
 
 
 def _request_for_each_task(
-    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], doing: str
+    jury: "Jury", lines: TaskLines, request: Callable[[Task], Awaitable[T | None]], activity: str
 ) -> TaskResults[T]:
-    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `doing`.
+    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `activity`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
@@ -374,7 +374,7 @@ def _request_for_each_task(
     advice = "Run the same command again: it continues from the cache"
     with (
         exit_if_interrupted(f"interrupted; nothing was written. {advice}"),
-        progress(doing, len(lines), "tasks", request_summary) as report,
+        progress(activity, len(lines), "tasks", request_summary) as report,
         asyncio.Runner() as runner,
     ):
         run_interruptible(runner, request_all(report), jury.context.threads)

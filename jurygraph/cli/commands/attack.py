@@ -9,12 +9,12 @@ import typer
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import (
-    AsJson,
     AsMarkdown,
     Conditions,
     DryRun,
     FilesOutside,
     HtmlFile,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -59,7 +59,7 @@ def attack(
     plot: PlotFile = None,
     html: HtmlFile = None,
     markdown: AsMarkdown = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Attack the config's judge, and measure its false positives.
 
@@ -87,10 +87,10 @@ def attack(
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
-        doing = "estimating" if dry_run else "attacking"
+        activity = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses
-        with asyncio.Runner() as runner, progress(doing, total, "responses") as advance:
+        with asyncio.Runner() as runner, progress(activity, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), threads)
             else:

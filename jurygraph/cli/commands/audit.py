@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.jury_loading import disable_tracing
-from jurygraph.cli.options import AsJson, DryRun, FilesOutside, RunFolder, option
+from jurygraph.cli.options import DryRun, FilesOutside, JsonOption, RunFolder, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError
@@ -18,7 +18,7 @@ from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import SEAL, member_folders
+from jurygraph.runs.store.folder import SEAL_FILE, member_folders
 from jurygraph.runs.workflows.erasure import ErasureResult, ErasureTarget
 from jurygraph.runs.workflows.erasure import erase as erase_texts
 from jurygraph.runs.workflows.erasure import preview as preview_erasure
@@ -37,7 +37,7 @@ def verify(
         str | None, option("F", "Public key of the expected seal: a file, or 64 hex digits.")
     ] = None,
     allow_files_outside: FilesOutside = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Verify a run: its records, texts, rewards and seal.
 
@@ -156,7 +156,7 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
 def seal(
     run: RunFolder,
     key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Verify a closed run and sign its head, into seal.json.
 
@@ -180,7 +180,7 @@ def seal(
     print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
 
-def close(run: RunFolder, json: AsJson = False) -> None:
+def close(run: RunFolder, json: JsonOption = False) -> None:
     """Close a run, so that nothing more is scored into it.
 
     The number of traces and the head are recorded. A complete run is closed already. Of a folder of runs, such as those
@@ -210,7 +210,7 @@ def erase(
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
     dry_run: DryRun = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
 
@@ -245,7 +245,7 @@ def erase(
         {"run": str(run), **result._asdict()},
         map(escape_line, _erasure_lines(result, dry_run)),
     )
-    if (run / SEAL).exists() and not dry_run:
+    if (run / SEAL_FILE).exists() and not dry_run:
         print_message(
             f"the seal does not cover this erasure; `jurygraph seal {shell_quote(run)} --key F` signs it"
         )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson, AsMarkdown, Conditions, argument
+from jurygraph.cli.options import AsMarkdown, Conditions, JsonOption, argument
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import command_line, print_message, print_result
@@ -18,7 +18,7 @@ def compare(
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: Conditions = None,
     markdown: AsMarkdown = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Compare two runs: rewards, paired tests, flipped verdicts.
 
@@ -46,7 +46,7 @@ def compare(
 
     output = ReportOutput(json=json, markdown=markdown)
     statistics = list(comparison.STATISTICS)
-    no_worse = comparison.NO_WORSE
+    no_worse = comparison.NO_WORSE_GATE
     conditions = parse_gate(gate, statistics, comparison.GATE_EXAMPLE, [no_worse])
     margins = [condition.bound for condition in conditions if condition.name == no_worse]
     thresholds = [condition for condition in conditions if condition.name in statistics]
@@ -67,7 +67,7 @@ def compare(
     messages = list(comparison.evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
-        comment = comparison.to_comment(report, outcomes, messages, command_line.get())
+        comment = comparison.render_comment(report, outcomes, messages, command_line.get())
         print_result(comment.removesuffix("\n"))
     else:
         output.write(report)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).parents[2]
 _EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent / "examples")
 """The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
-_OTHERS = "others.py"
+_OTHERS_SCRIPT = "others.py"
 _MOST_CHARACTERS = 180
 
 
@@ -70,7 +70,7 @@ def demo(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder for the runs")
     found = {}
-    for name, example in EXAMPLES.items():
+    for name, example in DEMO_EXAMPLES.items():
         run = folder / name
         tasks = examples / example.tasks
         options = ScoreOptions(tasks=str(tasks), config=examples / example.config, run=run)
@@ -83,7 +83,7 @@ def demo(
             print_result(f"  → {escape_line(shorten(line, _MOST_CHARACTERS))}")
     page = _write_page(folder, found["maths"].response)
     if every:
-        _run_others(examples, folder)
+        _run_other_demos(examples, folder)
     print_result(f"\n{found['maths'].response}, from its text to its reward: {page}")
     print_result(f"every response, in a browser: jurygraph view {shell_quote(folder / 'maths')}")
     print_result("a project of your own:        jurygraph init my-jury")
@@ -93,7 +93,7 @@ def demo(
 def _find_examples(every: bool) -> Path:
     """Return the folder of the examples. Raises `InputError` where `every` needs those that a wheel does not have."""
     for folder in _EXAMPLES:
-        if (folder / (_OTHERS if every else "maths")).exists():
+        if (folder / (_OTHERS_SCRIPT if every else "maths")).exists():
             return folder
     if every:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
@@ -109,11 +109,15 @@ def _write_page(folder: Path, response: str) -> Path:
     return page
 
 
-def _run_others(examples: Path, folder: Path) -> None:
+def _run_other_demos(examples: Path, folder: Path) -> None:
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, str(examples / _OTHERS), str(folder)], check=False)
+    done = subprocess.run(
+        [sys.executable, str(examples / _OTHERS_SCRIPT), str(folder)], check=False
+    )
     if done.returncode:
-        raise InputError(f"{examples / _OTHERS}: ended with exit code {done.returncode}, see above")
+        raise InputError(
+            f"{examples / _OTHERS_SCRIPT}: ended with exit code {done.returncode}, see above"
+        )
 
 
 def _open_in_browser(page: Path) -> None:
@@ -132,8 +136,8 @@ def _describe_means(summary: "Summary", *agents: str) -> str:
 
 def _read_maths(run: Run, summary: "Summary") -> Findings:
     """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
-    mistaken = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
-    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken}
+    mistaken_traces = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
+    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken_traces}
     lowest = min(rewards, key=rewards.__getitem__)
     explanation = run.explain(lowest)
     lost = [line.reason for line in explanation.lines if line.has_loss and line.reason]
@@ -157,18 +161,18 @@ def _has_quoted_mistake(trace: "Trace") -> bool:
 def _read_trip(run: Run, summary: "Summary") -> Findings:
     """Return what planted faults cost, who in the group pays for one and why, and the weights of its people."""
     fault = "cuisine-dropped"
-    faulty = next(trace for trace in run.traces() if trace.agent == fault)
-    group = [member.trace for member in run.group_with(faulty.response_id)]
+    faulty_trace = next(trace for trace in run.traces() if trace.agent == fault)
+    group = [member.trace for member in run.group_with(faulty_trace.response_id)]
     (reference,) = [trace for trace in group if trace.agent == "reference"]
     before = reference.reward.parts["stakeholders"]
-    after = faulty.reward.parts["stakeholders"]
+    after = faulty_trace.reward.parts["stakeholders"]
     person = min(after, key=lambda name: after[name] - before[name])
     reason = next(
         verdict.reason
-        for verdict in faulty.verdicts
+        for verdict in faulty_trace.verdicts
         if verdict.stakeholder == person and verdict.met is False
     )
-    (spec,) = run.decision_of(faulty.task_id).specs
+    (spec,) = run.decision_of(faulty_trace.task_id).specs
     weights = ", ".join(f"{name} {use.input_weight:.2f}" for name, use in spec.inputs.items())
     faults = [agent for agent in summary.agents if agent not in ("reference", None)]
     lines = [
@@ -176,7 +180,7 @@ def _read_trip(run: Run, summary: "Summary") -> Findings:
         f"who pays is named: {person}, {before[person]:.2f} → {after[person]:.2f}: {reason}",
         f"weights follow from what each person asks for, before a plan is read: {weights}",
     ]
-    return Findings(lines, faulty.response_id)
+    return Findings(lines, faulty_trace.response_id)
 
 
 def _read_rubric(run: Run, summary: "Summary") -> Findings:
@@ -197,7 +201,7 @@ def _read_rubric(run: Run, summary: "Summary") -> Findings:
     return Findings(lines, summary.lowest)
 
 
-EXAMPLES = {
+DEMO_EXAMPLES = {
     "maths": DemoExample(
         "400 solutions to maths problems, graded by answer, arithmetic and form",
         "maths/tasks.jsonl",

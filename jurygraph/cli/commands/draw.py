@@ -112,7 +112,7 @@ _LINE_LENGTH = 24
 _MAX_LINES = 4
 """Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
-_SAFE = frozenset(" ,.-()")
+_SAFE_CHARACTERS = frozenset(" ,.-()")
 _REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
@@ -128,7 +128,7 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
     parents = [number[edge.parent] - 1 for edge in rubric.edges]
     children = [number[edge.child] - 1 for edge in rubric.edges]
     gear.compile(len(names), parents, children, names)  # refuses a cycle
-    title = _label(_wrap(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
+    title = _label(_wrap_text(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
     lines = ["flowchart TD", f'  subgraph rubric["{title}"]', "    direction TB"]
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     penalties = []
@@ -148,13 +148,13 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
 
 
 def _node(criterion: Criterion, role: str | None) -> str:
-    name = _label(_wrap(criterion.id, _LINE_LENGTH, 2))
+    name = _label(_wrap_text(criterion.id, _LINE_LENGTH, 2))
     sign = "+" if criterion.weight > 0 else ""
     number = str(criterion.weight).removesuffix(".0")
     heading = f"weight {sign}{number}".replace("-", "−")
     if role:
         heading = f"{role}, {heading}"
-    text = _label([heading, *_wrap(criterion.text, _LINE_LENGTH, _MAX_LINES)])
+    text = _label([heading, *_wrap_text(criterion.text, _LINE_LENGTH, _MAX_LINES)])
     label = f"<b>{name}</b><br/>{text}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
@@ -164,7 +164,7 @@ def _edge_label(edge: Edge) -> str:
     return f"{edge.kind} {share:.2g}".replace(" 0.", " .", 1)
 
 
-def _wrap(text: str, length: int, most: int) -> list[str]:
+def _wrap_text(text: str, length: int, most: int) -> list[str]:
     """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
     line = escape_hidden(" ".join(text.split()))
     return textwrap.wrap(line, length, max_lines=most, placeholder="…") or [""]
@@ -177,6 +177,6 @@ def _label(lines: Iterable[str]) -> str:
 def _encode(text: str) -> str:
     encoded = ""
     for letter in text.translate(_REPLACEMENTS):
-        is_safe = letter.isalnum() or letter in _SAFE
+        is_safe = letter.isalnum() or letter in _SAFE_CHARACTERS
         encoded += letter if is_safe else f"#{ord(letter)};"
     return encoded

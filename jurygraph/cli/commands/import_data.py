@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
-    AsJson,
     ColumnNames,
     ItemColumn,
+    JsonOption,
     ReviewerColumn,
     ScoreColumn,
     argument,
@@ -32,7 +32,7 @@ from jurygraph.interchange.readers import (
     TRIAL_READERS,
     VOTE_READERS,
 )
-from jurygraph.interchange.rows import Imported
+from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
@@ -47,7 +47,7 @@ FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
-Only = Annotated[
+OnlyOption = Annotated[
     ImportSelection | None,
     option(
         None,
@@ -82,7 +82,7 @@ def import_(
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    only: Only = None,
+    only: OnlyOption = None,
     scale: ScaleOption = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
@@ -90,7 +90,7 @@ def import_(
     label: ScoreColumn = None,
     annotator: ReviewerColumn = None,
     raters: RaterColumns = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
 
@@ -246,17 +246,17 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     }
     rows = [vote for vote in read if isinstance(vote, SheetVote) and vote.is_returned]
     missing = [vote for vote in read if isinstance(vote, SheetVote) and not vote.is_returned]
-    screened_out = Counter(str(row.dimension) for row in rows if row.is_due is False)
-    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out.total()
-    figures = {"ratings_file": target, **counts, "screened_out": screened_out}
+    screened_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
+    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_counts.total()
+    figures = {"ratings_file": target, **counts, "screened_out": screened_counts}
     print_report(json and target != "-", figures, ())
     print_message(_format_counts(counts))
     for note in note_similar_names(annotators):
         print_message(note)
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
-    if screened_out:
-        print_message(f"screened out, and not omitted: {_format_counts(screened_out)}")
+    if screened_counts:
+        print_message(f"screened out, and not omitted: {_format_counts(screened_counts)}")
     for row in rows:
         if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"
@@ -283,13 +283,15 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
 
 
 def _import_tasks(
-    rows: Iterable[Imported], target: str, only: ImportSelection | None, json: bool
+    rows: Iterable[ImportResult], target: str, only: ImportSelection | None, json: bool
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
     _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
-    noted = {what: len(locations) for what, locations in notes.items()}
-    print_report(json and target != "-", {"tasks_file": target, **counts, "notes": noted}, ())
+    counts_by_note = {what: len(locations) for what, locations in notes.items()}
+    print_report(
+        json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
+    )
     print_message(_format_counts(counts))
     for what, locations in notes.items():
         print_message(f"{what}: {len(locations)} ({join_names(locations)})")
@@ -304,7 +306,7 @@ def _import_tasks(
 
 
 def _select_tasks(
-    rows: Iterable[Imported],
+    rows: Iterable[ImportResult],
     only: ImportSelection | None,
     counts: dict[str, int],
     notes: Mapping[str, list[str]],

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from jurygraph.cli.options import AsJson, argument, option
+from jurygraph.cli.options import JsonOption, argument, option
 from jurygraph.cli.render.text import print_message, print_report, progress
 from jurygraph.messages import shell_quote
 
@@ -14,7 +14,7 @@ def merge(
         list[Path], argument("RUN...", "Folders of all shards, or the folder that contains them.")
     ],
     run: Annotated[Path, option("RUN", "Folder of the merged run.", "-o", "--out")],
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Merge the shards of a run into one run, in the order of TASKS.
 

@@ -8,9 +8,9 @@ from typing import Annotated
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
 from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
-    AsJson,
     ConfigFile,
     FilesOutside,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -34,7 +34,7 @@ def plan(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Plan tasks before there are responses, for `serve --tasks`.
 

@@ -5,11 +5,18 @@ from typing import Annotated
 import typer
 
 from jurygraph.agents.extraction import RecordParams
-from jurygraph.cli.options import AsJson, argument, option
+from jurygraph.cli.options import JsonOption, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, shorten, validate
-from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
+from jurygraph.prompts import (
+    Prompt,
+    RenderOptions,
+    ShownExample,
+    load_prompt,
+    prompt_names,
+    prompt_source,
+)
 from jurygraph.safety.gates import project_key
 from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
@@ -25,7 +32,7 @@ PromptName = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
 @prompts.command("list")
-def list_prompts(json: AsJson = False) -> None:
+def list_prompts(json: JsonOption = False) -> None:
     """List the prompts and their purposes.
 
     A prompt may extend another. The version of a prompt is part of the identity of every call: a changed text has a
@@ -69,7 +76,7 @@ def show_prompt(name: PromptName) -> None:
 def render_prompt(
     name: PromptName,
     values: Annotated[str, option("F", "JSON file with its variables; - for stdin.", "--with")],
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Print the messages of a rendered prompt.
 
@@ -117,7 +124,7 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
         variables["kinds"] = params.records
     try:
         if "examples" in variables:
-            variables["examples"] = [Shot(**example) for example in variables["examples"]]
+            variables["examples"] = [ShownExample(**example) for example in variables["examples"]]
         return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)

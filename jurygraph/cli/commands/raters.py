@@ -14,9 +14,9 @@ from jurygraph.aggregation.consensus import HIGH
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
-    AsJson,
     ColumnNames,
     ItemColumn,
+    JsonOption,
     PlotFile,
     RatingsInput,
     RatingsInputs,
@@ -347,7 +347,7 @@ def assign(
     item: ItemColumn = None,
     column: ColumnNames = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the assignment.", min=0)] = 0,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Assign items to reviewers, as balanced and blinded sheets.
 

@@ -57,7 +57,7 @@ def report(
             refuse_unwritable_page(output)
         if response is None:
             print_if_unfinished(stored_run)
-            page = _report_run(stored_run, most or pages.MOST)
+            page = _report_run(stored_run, most or pages.MAX_RESPONSES)
         elif is_markdown:
             page = response_to_markdown(stored_run, response)
         else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jurygraph.cli.options import AsJson, NewRun, RunFolder, SettingsOption, option
+from jurygraph.cli.options import JsonOption, NewRun, RunFolder, SettingsOption, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutput
 from jurygraph.cli.render.text import print_message, progress
@@ -68,7 +68,7 @@ def rescore(
     ] = 0,
     false_positives: FalsePositives = None,
     artifact: Artifact = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import (
-    AsJson,
     Conditions,
     ConfigFile,
     ContextColumn,
@@ -16,6 +15,7 @@ from jurygraph.cli.options import (
     FilesOutside,
     GroupBy,
     IdColumn,
+    JsonOption,
     MaxCalls,
     MaxCost,
     MessagesColumn,
@@ -23,7 +23,7 @@ from jurygraph.cli.options import (
     PromptColumn,
     ReferenceColumn,
     ResponseColumns,
-    ResponseFrom,
+    ResponseFromOption,
     RubricColumn,
     SettingsOption,
     TableAgentColumn,
@@ -81,7 +81,7 @@ def score(
     group_by: GroupBy = None,
     agent_column: TableAgentColumn = None,
     messages_column: MessagesColumn = None,
-    response_from: ResponseFrom = None,
+    response_from: ResponseFromOption = None,
     context_column: ContextColumn = None,
     workspace_column: WorkspaceColumn = None,
     config: ConfigFile = None,
@@ -116,7 +116,7 @@ def score(
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
     gate: Conditions = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Score responses and store every reward with its full trace.
 
@@ -227,8 +227,8 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
         missed = failed_thresholds(thresholds, summary.figures)
         print_missed_conditions(missed)
-        decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
-        are_too_many = summary.failed > 0 and not decides_on_failed
+        has_failed_threshold = any(threshold.name == "failed" for threshold in thresholds)
+        are_too_many = summary.failed > 0 and not has_failed_threshold
         code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
@@ -335,18 +335,18 @@ def _retry_advice(summary: "Summary", has_problem: bool) -> str | None:
     """Return which failures a retry repeats, and what comes before it; None if it would repeat none."""
     errors = 0
     may_succeed = 0
-    lasting = 0
+    permanent_failures = 0
     for row in summary.failures:
         if row.cause == "evaluator":
             errors += row.verdicts
         if row.may_succeed_now:
             may_succeed += row.verdicts
         elif row.is_transient:
-            lasting += row.verdicts
+            permanent_failures += row.verdicts
     if errors:
         return f"once the code of the evaluator is mended, to repeat its {errors}"
     if may_succeed:
         return f"to repeat the {may_succeed} failures that may succeed now"
-    if lasting and not has_problem:
-        return f"once what they name is changed, to repeat the {lasting} failures"
+    if permanent_failures and not has_problem:
+        return f"once what they name is changed, to repeat the {permanent_failures} failures"
     return None

@@ -190,7 +190,7 @@ async def _serve(
         hosts |= names_of(host, bound)
         stopping = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _stop, stopping)
+            asyncio.get_running_loop().add_signal_handler(number, _stop_server, stopping)
         print_result(f"http://{host}:{bound}")
         print_message("Ctrl-C ends it")
         await stopping.wait()
@@ -201,7 +201,7 @@ async def _serve(
             await jury.gateways.close()
 
 
-def _stop(stopping: asyncio.Event) -> None:
+def _stop_server(stopping: asyncio.Event) -> None:
     if stopping.is_set():
         os._exit(ExitCode.INTERRUPTED)
     print_message("ending: requests in work have until their deadline; again to end at once")

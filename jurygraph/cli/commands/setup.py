@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_jury
-from jurygraph.cli.options import AsJson, argument, choose_names, option
+from jurygraph.cli.options import JsonOption, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError, JurygraphError
@@ -55,13 +55,13 @@ def init(
     if template == "judge":
         columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
         tasks = f"{folder / 'answers.csv'} {columns}"
-    if template in _NEED_A_MODEL:
+    if template in _MODEL_TEMPLATES:
         tasks += " --model openai/gpt-5-mini"
     out = folder / ("baseline" if template == "ci" else "run")
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-_NEED_A_MODEL = ("judge", "reviewers", "ideas")
+_MODEL_TEMPLATES = ("judge", "reviewers", "ideas")
 """Templates whose questions all abstain without a model."""
 
 
@@ -101,7 +101,7 @@ class SetupCheck(NamedTuple):
 
 def doctor(
     config: Annotated[Path | None, option("F", "Check that this config can run.")] = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Check models, keys, extras and write access.
 
@@ -225,7 +225,7 @@ def _example_task(jury: "Jury") -> Task:
 def preset(
     name: Annotated[str | None, argument("NAME", "Preset to print.")] = None,
     model: Annotated[str, typer.Option(metavar="M", help="Model of the config.")] = "none",
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """List the presets, or print one as a config.
 

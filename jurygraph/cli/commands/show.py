@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from jurygraph.cli.options import (
-    AsJson,
+    JsonOption,
     OnlyAgent,
     OnlyStatus,
     OutFile,
@@ -72,7 +72,7 @@ def show(
     texts: Annotated[
         bool, typer.Option("--texts", help="Show query and text of the response whole.")
     ] = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Show the rewards of a run, the full trace of a response, or the calls behind it.
 
@@ -176,7 +176,7 @@ def explain(
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost.
 
@@ -264,8 +264,10 @@ def export(
         "advantages": advantages,
     }
     for name, is_wanted in wanted.items():
-        if is_wanted and name not in exporter.takes:
-            *others, last = [other for other, forms in EXPORTERS.items() if name in forms[0].takes]
+        if is_wanted and name not in exporter.option_names:
+            *others, last = [
+                other for other, forms in EXPORTERS.items() if name in forms[0].option_names
+            ]
             lacks = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
             raise InputError(f"--{name}: --to {form} has no {lacks} to add to; {hint}")
@@ -278,7 +280,7 @@ def export(
             refuse_unwritable(output)
         print_if_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
-        has_progress = bool(exporter.takes)
+        has_progress = bool(exporter.option_names)
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
         with ExitStack() as opened:
             with reading as report:

@@ -17,12 +17,12 @@ import typer
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
-    AsJson,
     AsMarkdown,
     Conditions,
     DryRun,
     HtmlFile,
     ItemColumn,
+    JsonOption,
     MaxCalls,
     MaxCost,
     ModelName,
@@ -174,7 +174,7 @@ def stability(
     weights: Annotated[
         Path | None, option("F", "Fixed weights: a table of task, stakeholder and weight.")
     ] = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> Report | None:
     """Measure how much of a score is wording, and whose (DecompR, Tables 1, 2, 3, 5, 9 and 10).
 
@@ -198,7 +198,7 @@ def stability(
         jurygraph study stability tasks.jsonl --config jury.yaml --out lab --dry-run
         jurygraph study stability variants repeats --quality medium,high --weights own.csv
     """
-    from jurygraph.cli.presentation_runs import Authors, score_presentations
+    from jurygraph.cli.presentation_runs import PresentationModels, score_presentations
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.studies.presentations import read_sources, read_weights
     from jurygraph.studies.stability import measure_stability
@@ -225,7 +225,7 @@ def stability(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    authors = Authors(reader, writer)
+    authors = PresentationModels(reader, writer)
     presentations, runs = score_presentations(options, config, repeats, versions, authors, json)
     if not runs:
         return None
@@ -275,7 +275,7 @@ def certify(
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     html: HtmlFile = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
 
@@ -349,7 +349,7 @@ def judge(
     plot: PlotFile = None,
     html: HtmlFile = None,
     markdown: AsMarkdown = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Measure judges against people.
 
@@ -439,9 +439,9 @@ def simulate(
         jurygraph study simulate labels hard --seeds 10
         jurygraph study simulate decompr --seeds 20
     """
-    from jurygraph.studies.simulate import PARTS, count_evaluations, report
+    from jurygraph.studies.simulate import SIMULATED_PARTS, count_evaluations, report
 
-    chosen = choose_names("unknown part", parts or PARTS, PARTS)
+    chosen = choose_names("unknown part", parts or SIMULATED_PARTS, SIMULATED_PARTS)
     all_seeds = range(seed, seed + seeds)
     with progress("simulating", count_evaluations(chosen, all_seeds), "evaluations") as advance:
         return report(chosen, all_seeds, advance)
@@ -473,7 +473,7 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies.disagreement import read_samples, report
+    from jurygraph.studies.disagreement import read_component_samples, report
 
     if step_label is not None and every is not None:
         raise InputError(
@@ -482,7 +482,10 @@ def disagreement(
     if plot is not None and step_label is None and every is None:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     read = partial(
-        read_samples, components=split_names(components), step_label=step_label, every=every
+        read_component_samples,
+        components=split_names(components),
+        step_label=step_label,
+        every=every,
     )
     return report(read_runs(runs, read))
 
@@ -582,7 +585,7 @@ def reviewers(
         Literal["ordinal", "interval"],
         typer.Option(help="What the difference of two scores means."),
     ] = "ordinal",
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> Report | None:
     """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
 

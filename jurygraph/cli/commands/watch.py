@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson, HtmlFile, PlotFile, RunFolder, StepLabel, option
+from jurygraph.cli.options import HtmlFile, JsonOption, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TASKS_PER_STEP = 32
 _POLL_SECONDS = 0.5
-_ADVERSE = "ADVERSE"
+_ADVERSE_MARK = "ADVERSE"
 
 
 def watch(
@@ -42,7 +42,7 @@ def watch(
     ] = False,
     plot: PlotFile = None,
     html: HtmlFile = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Watch a run's rewards, and alert when they are being gamed.
 
@@ -77,7 +77,7 @@ def watch(
                 steps = monitor.steps_by_label(groups, step_label)
             alerts = map(analyzer.observe, monitor.analyzer_steps(steps))
             for alert in chain.from_iterable(alerts):
-                line = f"{_mark(alert):{len(_ADVERSE)}}  {escape_line(alert.sentence)}"
+                line = f"{_alert_mark(alert):{len(_ADVERSE_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
         is_complete = True
     except KeyboardInterrupt:
@@ -92,9 +92,9 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    marked = [f"{_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
+    marked = [f"{_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
     *tables, summary = report.sections
-    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE))
+    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE_MARK))
     output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -102,8 +102,8 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _mark(alert: "Alert") -> str:
-    return _ADVERSE if alert.adverse else "change"
+def _alert_mark(alert: "Alert") -> str:
+    return _ADVERSE_MARK if alert.adverse else "change"
 
 
 def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:

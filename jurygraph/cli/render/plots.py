@@ -22,7 +22,7 @@ _MAX_LARGE = 4
 _MAX_LABELS = 12
 _TITLE_WIDTH = 60
 """Characters of a line of a title, which is a sentence."""
-_LOSS = "#c8452d"
+_LOSS_COLOUR = "#c8452d"
 """The colour of what is bad, as on the pages."""
 
 
@@ -84,12 +84,12 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
                 line = "none"
             _draw_points(axes, series, line, marker, f"C{index % 10}")
     for part in plot.shaded:
-        color = _LOSS if part.is_adverse else "0.5"
+        color = _LOSS_COLOUR if part.is_adverse else "0.5"
         axes.axvspan(part.start, part.end, color=color, alpha=0.18, linewidth=0.0)
-        _write_above(axes, part.start, part.label)
+        _write_above_axis(axes, part.start, part.label)
     for x, label in plot.marks:
         axes.axvline(x, color="0.5", linestyle=":")
-        _write_above(axes, x, label)
+        _write_above_axis(axes, x, label)
     _label_axes(axes, plot)
     ticks = chain.from_iterable(series.x for series in plot.series)
     if any(isinstance(tick, str) for tick in ticks):
@@ -103,7 +103,7 @@ def _label_axes(axes: "Axes", plot: Plot) -> None:
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label)
 
 
-def _write_above(axes: "Axes", x: float, label: str) -> None:
+def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
     """Write what a part of the x axis is at its beginning, at the top."""
     top = (x, 0.98)
     across = axes.get_xaxis_transform()

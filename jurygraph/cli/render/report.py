@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jurygraph.cli.options import AsJson, AsMarkdown, HtmlFile, PlotFile
+from jurygraph.cli.options import AsMarkdown, HtmlFile, JsonOption, PlotFile
 from jurygraph.cli.output_files import (
     refuse_unwritable,
     refuse_unwritable_page,
@@ -37,7 +37,7 @@ _FORMS = {
     "plot": (PlotFile, None),
     "html": (HtmlFile, None),
     "markdown": (AsMarkdown, False),
-    "json": (AsJson, False),
+    "json": (JsonOption, False),
 }
 
 

@@ -13,7 +13,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.display import format_number
 from jurygraph.runs.export_table import to_text
-from jurygraph.views.rewards import PREDICTED, ComponentValue, RewardColumn, RewardTable
+from jurygraph.views.rewards import PREDICTED_PREFIX, ComponentValue, RewardColumn, RewardTable
 
 
 def print_reward_table(table: RewardTable) -> None:
@@ -39,7 +39,7 @@ def _format_rows(table: RewardTable) -> Iterator[list[str]]:
 def _format(column: RewardColumn, value: Any) -> str:
     if isinstance(value, ComponentValue):
         return format_component(value.counted, value.is_filled_in)
-    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED)
+    is_plain = column.name == "unsupported" or column.name.startswith(PREDICTED_PREFIX)
     if is_plain and value is not None:
         return f"{value:g}"
     if not column.is_text or value is None:

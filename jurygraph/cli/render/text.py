@@ -139,7 +139,7 @@ def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     fitting = columns[: len(widths)]
     padded = []
     for index, (cells, width) in enumerate(zip(fitting, widths, strict=True)):
-        padded.append([_pad(cell, width, is_left=index < left) for cell in cells])
+        padded.append([_pad_cell(cell, width, is_left=index < left) for cell in cells])
     head, *body = ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
     yield head
     yield "  ".join("─" * width for width in widths)
@@ -150,7 +150,7 @@ def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
         yield from _table_lines([*columns[:left], *others], left)
 
 
-def _pad(cell: str, width: int, is_left: bool) -> str:
+def _pad_cell(cell: str, width: int, is_left: bool) -> str:
     gap = " " * (width - cell_len(cell))
     return cell + gap if is_left else gap + cell
 
@@ -173,7 +173,7 @@ def progress(
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         lines = _ProgressLines(label, total, what, suffix)
-        with nullcontext() if suffix is str else lines.beating():
+        with nullcontext() if suffix is str else lines.printing_repeatedly():
             yield lines.advance
         return
     from rich.console import Console
@@ -234,9 +234,9 @@ class _ProgressLines:
         share = f"{self._done / self._total:.0%}" if self._total else "0%"
         line = f"{self._label}: {self._done} of {self._total} {self._what} ({share})"
         more = self._suffix()
-        print_message("; ".join(filter(None, (line, more, more and self._describe_rest()))))
+        print_message("; ".join(filter(None, (line, more, more and self._describe_remaining()))))
 
-    def _describe_rest(self) -> str:
+    def _describe_remaining(self) -> str:
         elapsed = time.monotonic() - self._began
         if not self._done or elapsed < _MIN_ESTIMATED_SECONDS:
             return ""
@@ -244,9 +244,9 @@ class _ProgressLines:
         return f"about {minutes:.0f} min left" if minutes >= 1.0 else "less than a minute left"
 
     @contextmanager
-    def beating(self) -> Iterator[None]:
+    def printing_repeatedly(self) -> Iterator[None]:
         """Print while nothing is finished, from a thread of its own, until the block ends."""
-        beat = threading.Thread(target=self._beat, daemon=True)
+        beat = threading.Thread(target=self._print_repeatedly, daemon=True)
         beat.start()
         try:
             yield
@@ -254,7 +254,7 @@ class _ProgressLines:
             self._is_over.set()
             beat.join()
 
-    def _beat(self) -> None:
+    def _print_repeatedly(self) -> None:
         while not self._is_over.wait(_HEARTBEAT_SECONDS):
             if time.monotonic() - self._reported_at >= _HEARTBEAT_SECONDS:
                 self.print()

@@ -17,7 +17,7 @@ from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
 from jurygraph.runs.run import is_erased
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import TermView, WeightsView
@@ -77,7 +77,7 @@ def text_lines(view: TraceView, texts: TextsView, in_full: bool) -> Iterator[str
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
     response = None if texts.response is None else texts.response.text
     for title, text in (("query", texts.query), ("text", response)):
-        content = ERASED if text is None else text
+        content = ERASED_TEXT if text is None else text
         if in_full:
             yield from _paragraphs(title, content, "")
         else:
@@ -288,11 +288,11 @@ def _lookup_summary(record: RecordedLookup) -> str:
 def _lookup_lines(record: RecordedLookup) -> Iterator[str]:
     """Yield what a tool was called with, and what became of that."""
     lookup = record.lookup
-    took = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
+    duration_text = "" if lookup.duration is None else f", {lookup.duration:.3f} s"
     kind = "deterministic" if lookup.deterministic else "recorded"
     version = f" version {lookup.version}" if lookup.version else ""
     name = lookup.tool or "a tool that is not there"
-    yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{took}"
+    yield f"  tool:{record.number} {escape_line(name)}{escape_line(version)}, {kind}: {lookup.outcome}{duration_text}"
     yield from _paragraphs("arguments", record.arguments, "    ")
     yield from _paragraphs(f"result ({lookup.length:,} characters)", record.result, "    ")
 
@@ -337,11 +337,11 @@ def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
                     message_text(message),
                 )
         if "investigation" in request and not call.repeated:
-            offered = [
+            offered_texts = [
                 f"{tool['name']} version {tool['version']}"
                 for tool in request["investigation"]["tools"]
             ]
-            yield "tools", ", ".join(offered)
+            yield "tools", ", ".join(offered_texts)
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
             yield f"schema of the reply ({request['form']})", schema

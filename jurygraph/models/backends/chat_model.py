@@ -148,13 +148,13 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
 def _kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
     for cause in exception_chain(error):
-        kind = _own_kind(cause)
+        kind = _kind_by_class(cause)
         if kind is not None:
             return kind
     return "unreadable"
 
 
-def _own_kind(error: BaseException) -> str | None:
+def _kind_by_class(error: BaseException) -> str | None:
     """Return the kind by the error itself: the providers' clients have their own classes, with telling names."""
     if getattr(error, "code", None) in OUT_OF_FUNDS:  # with a 429, like a rate limit
         return "unauthorised"

@@ -25,7 +25,7 @@ _LEAST_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
 _MOST_LETTERS = 240
 _LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
-_MOST_NUMBER = 10**12
+_MAX_NUMBER = 10**12
 
 
 class Gguf(Backend):
@@ -215,7 +215,7 @@ def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
     if not isinstance(max_tokens, int):
         return schema
     share = 2 * max_tokens // max(1, _count_strings(schema))
-    return dict(_bounded(schema, min(_MOST_LETTERS, max(_LEAST_LETTERS, share))))
+    return dict(_bound_lengths(schema, min(_MOST_LETTERS, max(_LEAST_LETTERS, share))))
 
 
 def _count_strings(part: dict[str, Any]) -> int:
@@ -227,21 +227,21 @@ def _count_strings(part: dict[str, Any]) -> int:
     return sum(map(_count_strings, inner_parts))
 
 
-def _bounded(part: Any, letters: int) -> Any:
+def _bound_lengths(part: Any, letters: int) -> Any:
     if isinstance(part, list):
-        return [_bounded(item, letters) for item in part]
+        return [_bound_lengths(item, letters) for item in part]
     if not isinstance(part, dict):
         return part
-    bounded = {key: _bounded(value, letters) for key, value in part.items()}
+    bounded = {key: _bound_lengths(value, letters) for key, value in part.items()}
     if part.get("type") == "string" and not part.keys() & {"enum", "const"}:
         bounded["maxLength"] = min(letters, part.get("maxLength", letters))
     if part.get("type") == "number":
         bounded["multipleOf"] = _LEAST_DIGIT
     if part.get("type") in ("number", "integer"):
         if not part.keys() & {"minimum", "exclusiveMinimum"}:
-            bounded["minimum"] = -_MOST_NUMBER
+            bounded["minimum"] = -_MAX_NUMBER
         if not part.keys() & {"maximum", "exclusiveMaximum"}:
-            bounded["maximum"] = _MOST_NUMBER
+            bounded["maximum"] = _MAX_NUMBER
     return bounded
 
 

@@ -48,21 +48,21 @@ _PROVIDERS = tomllib.loads(
     files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8")
 )
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
-LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
+OMITTED_PARAMETERS = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
-KEYS: dict[str, Sequence[str]] = _PROVIDERS["keys"]
+KEY_VARIABLES: dict[str, Sequence[str]] = _PROVIDERS["keys"]
 
 _COMMON_PROVIDERS = {
     *(prefix.partition("/")[0] for prefix in CAPABILITIES),
     *ADDRESSES,
-    *KEYS,
+    *KEY_VARIABLES,
     *_PROVIDERS["others"]["names"],
 }
 
 # of other providers: the least that all their models share
 DEFAULT_CAPABILITIES = Capabilities("instructed")
 
-_WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
+_USER_IN_ADDRESS = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
 FIXED_SAMPLING = re.compile(
     r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))"
@@ -81,7 +81,7 @@ _MILLION = 1_000_000
 _KINDS = {"ContextWindowExceededError": "overflowed", "ContentPolicyViolationError": "refused"}
 """Classes of litellm's errors that say more than the reply: it knows the words of many providers."""
 
-_BY_SESSION = ("azure", "azure_text", "openai")
+_SESSION_PROVIDERS = ("azure", "azure_text", "openai")
 """Providers that litellm is known to ask by OpenAI's library; the others are found out at their first call."""
 
 _FIXED_ARGUMENTS = {
@@ -101,12 +101,14 @@ The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for
 """
 
 _MAX_SHOWN = 100
-_OF_THE_CONNECTION = frozenset(
+_CONNECTION_PARAMETERS = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
 """Headers of a request that aiohttp writes itself."""
 
-_KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "transfer-encoding"})
+_UNSTORED_HEADERS = frozenset(
+    {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
+)
 """Headers of a reply that httpx must not see: its body is decompressed, and cookies would be sent to others."""
 
 
@@ -209,14 +211,16 @@ async def _send(request: httpx.Request) -> httpx.Response:
     headers = {
         name: value
         for name, value in request.headers.items()
-        if name.lower() not in _OF_THE_CONNECTION
+        if name.lower() not in _CONNECTION_PARAMETERS
     }
     # as it was signed, for a provider that checks signatures
     address = URL(str(request.url), encoded=True)
     body = await request.aread()
     reply = await _HTTP.send(request.method, address, body, headers, _proxy(request.url))
     kept = [
-        (name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK
+        (name, value)
+        for name, value in reply.headers.items()
+        if name.lower() not in _UNSTORED_HEADERS
     ]
     content = bytes(reply.content)
     return httpx.Response(reply.status, headers=kept, content=content, request=request)
@@ -246,7 +250,7 @@ class LiteLLM(Backend):
 
     `endpoint` is the address of the server, from `base_url` or from the environment, and None for the provider's own.
     Parameters that the model does not accept are left out when a request is sent, though they are part of the request:
-    temperature and log probabilities if the model controls its own sampling, `LEFT_OUT` by provider. Raises
+    temperature and log probabilities if the model controls its own sampling, `OMITTED_PARAMETERS` by provider. Raises
     `ValueError` if the address holds a password.
     """
 
@@ -258,12 +262,12 @@ class LiteLLM(Backend):
         self.model = model
         address = ("base_url", base_url) if base_url else _find_variable(model, ADDRESSES, "BASE")
         self.endpoint = _endpoint(*address)
-        self.key_variable, _ = _find_variable(model, KEYS, "KEY")
+        self.key_variable, _ = _find_variable(model, KEY_VARIABLES, "KEY")
         self._base_url = base_url
-        self._takes_handler = model.partition("/")[0] not in _BY_SESSION
+        self._takes_handler = model.partition("/")[0] not in _SESSION_PROVIDERS
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(
-            LEFT_OUT, model, frozenset()
+            OMITTED_PARAMETERS, model, frozenset()
         )
         capabilities: Capabilities = _longest_prefix_entry(
             CAPABILITIES, model, DEFAULT_CAPABILITIES
@@ -382,7 +386,7 @@ def _endpoint(source: str, address: str | None) -> str | None:
     """Return the server's address without its query, which may be secret."""
     if address is None:
         return None
-    if _WITH_USER.match(address.strip()):
+    if _USER_IN_ADDRESS.match(address.strip()):
         raise ValueError(
             f"{source}: the URL contains a user or a password; leave it out, and pass the key separately"
         )
@@ -425,9 +429,9 @@ def library() -> Any:
     return litellm
 
 
-def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> Any:
+def _longest_prefix_entry(table: dict[str, Any], model: str, default: Any) -> Any:
     starts = [start for start in table if model.startswith(start)]
-    return table.get(max(starts, key=len, default=""), otherwise)
+    return table.get(max(starts, key=len, default=""), default)
 
 
 def _kind(error: Exception, exchange: _Exchange) -> str:
@@ -488,5 +492,7 @@ def _sent_finish(sent: Any) -> Any:
 
 def _restore_text(text: str, sent: Any) -> str:
     """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
-    containing = [string for string in iter_strings(sent) if text in string] if text.strip() else []
-    return text if text in containing or not containing else containing[0]
+    containing_strings = (
+        [string for string in iter_strings(sent) if text in string] if text.strip() else []
+    )
+    return text if text in containing_strings or not containing_strings else containing_strings[0]

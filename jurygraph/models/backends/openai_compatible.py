@@ -96,9 +96,9 @@ class HttpClient:
             raise Fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
-            is_refused = isinstance(cause, ConnectionRefusedError)
+            is_connection_refused = isinstance(cause, ConnectionRefusedError)
             problem = f"{error}" or type(error).__name__
-            if is_refused:
+            if is_connection_refused:
                 problem = "connection refused; start the server, or check the port"
             fault = Fault("connection", problem)
             fault.is_unsent = cause is not None
@@ -178,13 +178,13 @@ class _Choice(TypedDict):
     logprobs: NotRequired[Any]
 
 
-class _Envelope(TypedDict):
+class _ChatCompletion(TypedDict):
     choices: Annotated[list[_Choice], Field(min_length=1), FailFast()]
     model: NotRequired[str | None]
     usage: NotRequired[Any]
 
 
-_ENVELOPE = TypeAdapter(_Envelope)
+_ENVELOPE = TypeAdapter(_ChatCompletion)
 
 
 class OpenAICompatible(Backend):
@@ -299,7 +299,7 @@ def _endpoint(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def read_reply(envelope: _Envelope, request: Request | None = None) -> Reply:
+def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Reply:
     """Return the reply in an envelope, from its first choice; with its calls of tools if the request offers some."""
     choice = envelope["choices"][0]
     message = choice["message"]

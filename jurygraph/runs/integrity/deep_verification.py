@@ -38,11 +38,11 @@ from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
 
-_COMPARED = (
+_COMPARED_FIELDS = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
     "gated_by examples swap unsupported call calls lookups"
 ).split()
-_DERIVED = "status data variants evidence failure note call calls lookups".split()
+_DERIVED_FIELDS = "status data variants evidence failure note call calls lookups".split()
 
 
 class DeepVerification(NamedTuple):
@@ -155,7 +155,7 @@ class OfflineBackend(Backend):
 
     async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
         lookup = stored.lookup
-        if problem := find_forgery(stored, planned):
+        if problem := find_lookup_forgery(stored, planned):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
@@ -164,13 +164,13 @@ class OfflineBackend(Backend):
             self.changed[lookup.id] = stored, now
 
 
-_PLANNED = ("call", "tool", "version", "deterministic")
+_PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
+def find_lookup_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
-    for name in _PLANNED:
+    for name in _PLANNED_FIELDS:
         if getattr(stored.lookup, name) != getattr(planned.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
     then, now = stored.arguments, planned.arguments
@@ -221,14 +221,14 @@ class _Verifier:
             for question in plan.survey.questions
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
-        recalled = {
+        recorded_answers = {
             verdict.key: verdict for verdict in verdicts if _is_recalled(verdict, own_model)
         }
         calls = chain.from_iterable(trace.calls for trace in stored)
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         external = self._external_material(stored)
         self._calls.hidden = self._unanswered
-        results = ReusedResults(recalled, external)
+        results = ReusedResults(recorded_answers, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
@@ -242,7 +242,7 @@ class _Verifier:
         reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
         if reused and any(map(_is_unrecorded, recomputed.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            results = ReusedResults({**recalled, **reused}, external)
+            results = ReusedResults({**recorded_answers, **reused}, external)
             again = await self._jury.ascore(task, responses, plan, results, self._calls)
             for verdict in _verdicts_about_responses(again):
                 if verdict.key not in reused:
@@ -277,7 +277,7 @@ class _Verifier:
                 label = self._label(stored_trace.response_id, "material", material.name)
                 _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    _require_same(label, _DERIVED, material, new_material)
+                    _require_same(label, _DERIVED_FIELDS, material, new_material)
 
     def _compare_verdict(
         self,
@@ -287,8 +287,8 @@ class _Verifier:
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
         label = self._label(stored.about, "verdict", stored.question)
-        unasked = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
-        new_verdict = recomputed.get(stored.key) or recomputed.get(unasked)
+        unanswered_key = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
+        new_verdict = recomputed.get(stored.key) or recomputed.get(unanswered_key)
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
@@ -312,7 +312,7 @@ class _Verifier:
         _require_workspace(label, stored, new_verdict)
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
-        _require_same(label, _COMPARED, stored, new_verdict)
+        _require_same(label, _COMPARED_FIELDS, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
@@ -339,7 +339,7 @@ class _Verifier:
         A verdict on a variant quotes the variant. Raises `TraceMismatch` for a quotation that is not at its place.
         """
         quotations = 0
-        for kind, item in _own_items(trace):
+        for kind, item in _items_of_response(trace):
             for evidence in item.evidence:
                 source = self._source_of(evidence, item, text)
                 if not evidence.verified or source is None:
@@ -388,23 +388,25 @@ class _Verifier:
         The number of responses of the group whose verdicts rest on such a result is named.
         """
         changed = ChainMap(*(backend.changed for backend in self._backends))
-        forged = ChainMap(*(backend.forged for backend in self._backends))
+        forged_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
-        affected: set[str] = set()
+        affected_responses: set[str] = set()
         for trace in stored:
-            for kind, item in _own_items(trace):
+            for kind, item in _items_of_response(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
                 for number, lookup in enumerate(item.lookups, start=1):
                     source = f"{TOOL_SOURCE}{number}"
-                    if lookup in forged:
-                        raise TraceMismatch(f"{label}: {source} was changed: {forged[lookup]}")
+                    if lookup in forged_lookups:
+                        raise TraceMismatch(
+                            f"{label}: {source} was changed: {forged_lookups[lookup]}"
+                        )
                     if lookup in changed:
-                        affected.add(trace.response_id)
+                        affected_responses.add(trace.response_id)
                         problem, has_loss = _describe_change(label, source, item, *changed[lookup])
                         problems.setdefault(has_loss, problem)
         if problems:
             problem = problems.get(True) or problems[False]
-            share = f"{len(affected)} of {len(stored)} responses of the task"
+            share = f"{len(affected_responses)} of {len(stored)} responses of the task"
             raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
@@ -455,7 +457,7 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     )
 
 
-def _own_items(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
+def _items_of_response(trace: Trace) -> Iterator[tuple[str, RecordedVerdict | Material]]:
     """Yield the verdicts that saw the response, and the material, each with its kind."""
     for verdict in verdicts_about_response(trace, superseded=True):
         if verdict.about in verdict.responses and not is_erased(verdict):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
-KINDS = (
+RECORD_KINDS = (
     "run",
     "survey",
     "decision",
@@ -41,13 +41,13 @@ class VerificationError(Exception):
     """Raised where the content of a bundle is not what was written."""
 
 
-def require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise VerificationError(otherwise)
+def require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise VerificationError(problem)
 
 
 @contextmanager
-def at_place(place: str) -> "Iterator[None]":
+def name_place(place: str) -> "Iterator[None]":
     """Add the place to a failure raised inside; turn content that cannot be read into a failure."""
     try:
         yield
@@ -75,16 +75,16 @@ def read_object(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
 
 
 def read_lines(path: Path) -> "Iterator[tuple[str, bytes, Any]]":
-    with at_place(path.name), path.open("rb") as file:
+    with name_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            with at_place(f"line {number}"):
+            with name_place(f"line {number}"):
                 content = json.loads(line.decode(), object_pairs_hook=read_object)
             yield f"{path.name}: line {number}", line, content
 
 
 def read_canonical(path: Path, length: int) -> "Iterator[dict[str, Any]]":
     for place, line, content in read_lines(path):
-        with at_place(place):
+        with name_place(place):
             require(
                 canonical_json(content) + b"\n" == line and len(content) == length,
                 "is not as jurygraph writes it",
@@ -113,7 +113,7 @@ class Chain:
             0  # the group of the same name before the last group, if that is there again
         )
 
-    def walk(
+    def verify_all(
         self,
         records: "Iterable[tuple[int, str, str, int, str, bytes]]",
         texts: "Iterable[tuple[int, bytes, bytes]]",
@@ -122,14 +122,14 @@ class Chain:
         stored = iter(texts)
         text = next(stored, None)
         for seq, kind, key, at, written, link in records:
-            with at_place(f"record {seq} ({kind} {key!r})"):
-                chained = (
+            with name_place(f"record {seq} ({kind} {key!r})"):
+                linked_bytes = (
                     self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
                 )
                 require(
                     seq == len(self.links), "is not the next record: one is missing, or there twice"
                 )
-                is_as_written = hashlib.sha256(chained).digest() == link
+                is_as_written = hashlib.sha256(linked_bytes).digest() == link
                 require(
                     is_as_written, "differs from what was written, or from the record before it"
                 )
@@ -162,7 +162,7 @@ class Chain:
         return ("close", "") in self.known
 
     def _check_place(self, seq: int, kind: str, key: str, body: Any) -> None:
-        require(kind in KINDS and (kind == "run") == (seq == 1), "has no business there")
+        require(kind in RECORD_KINDS and (kind == "run") == (seq == 1), "has no business there")
         is_of_group = kind == "trace" and not self._has_base
         require(is_of_group == (seq in self._group), "is not of the group before it")
         require(
@@ -218,8 +218,8 @@ class Ledger(Chain):
         names = ("seq", "kind", "key", "at", "body")
         records = read_canonical(folder / "records.jsonl", 6)
         texts = read_canonical(folder / "texts.jsonl", 3)
-        with at_place("records.jsonl and texts.jsonl"):
-            self.walk(
+        with name_place("records.jsonl and texts.jsonl"):
+            self.verify_all(
                 (
                     (*map(record.__getitem__, names), bytes.fromhex(record["link"]))
                     for record in records
@@ -236,7 +236,7 @@ class Ledger(Chain):
             self.run = {**body, "key": key}
             origin = body["base"]
             if origin:
-                with at_place("base"):
+                with name_place("base"):
                     self.base = Ledger(self._folder / "base")
                     base = (self.base.run["key"], self.base.links[origin["records"]].hex())
                     require(
@@ -279,7 +279,7 @@ def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "li
 
 def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
     for place, _, trace in read_lines(path):
-        with at_place(place):
+        with name_place(place):
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             shown = [trace["task_id"], reward["value"], reward["status"], reward["coverage"], terms]
@@ -289,7 +289,7 @@ def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
 
 def check_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     """Check that a seal is of this run, and yield what its signature would prove."""
-    with at_place("seal.txt"):
+    with name_place("seal.txt"):
         first, _, text = (folder / "seal.txt").read_bytes().partition(b"\n")
         seal = json.loads(text)
         require(first == b"jurygraph seal" and seal["version"] == 1, "is not in the form of a seal")
@@ -357,9 +357,9 @@ def iter_proofs_of_bundle(bundle: Path, head: "str | None") -> "Iterator[str]":
         folder = bundle
         if bundle.is_file():
             folder = Path(unpacked)
-            with at_place(bundle.name), zipfile.ZipFile(bundle) as archive:
+            with name_place(bundle.name), zipfile.ZipFile(bundle) as archive:
                 archive.extractall(folder)
-        with at_place(bundle.name):
+        with name_place(bundle.name):
             yield from iter_proofs(folder, head)
 
 

@@ -152,7 +152,7 @@ def _verify_snapshot(
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
     chain = Chain()
     try:
-        chain.walk(_reported(ledger.records(), report), ledger.all_texts())
+        chain.verify_all(_report_records(ledger.records(), report), ledger.all_texts())
     except VerificationError as difference:
         owner = _describe_owner(ledger, len(chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
@@ -194,7 +194,7 @@ def _describe_owner(ledger: Ledger, number: int) -> str:
     return ""
 
 
-def _reported(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
+def _report_records(records: Iterator[Record], report: ProgressCallback) -> Iterator[Record]:
     for record in records:
         yield record
         if record.seq % _REPORT_STEP == 0:
@@ -295,12 +295,12 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     )
     existing = read_seal(run.folder)
     if existing is not None and existing.public_key != unsigned.public_key:
-        hint = f"keep {run_folder.SEAL} somewhere else and remove it, then seal the run again"
+        hint = f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
     if existing is not None and existing.head == unsigned.head:
         return existing
     new_seal = unsigned.model_copy(update={"signature": key.sign(unsigned.signed_bytes).hex()})
-    write_atomically(run.folder / run_folder.SEAL, new_seal.to_bytes)
+    write_atomically(run.folder / run_folder.SEAL_FILE, new_seal.to_bytes)
     return new_seal
 
 
@@ -315,7 +315,7 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     expected = None if signer is None else load_public_key(signer)
-    path = folder / run_folder.SEAL
+    path = folder / run_folder.SEAL_FILE
     if not path.exists():
         if expected is not None:
             problem = f"is missing, and the run should be sealed by the key in {signer}"
@@ -346,7 +346,7 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
 
 def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | None) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
-    path = run.folder / run_folder.SEAL
+    path = run.folder / run_folder.SEAL_FILE
     if sealed.run != run.id:
         raise TraceMismatch(
             f"{path}: is the seal of another run, {sealed.run}; this one is {run.id}"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from jurygraph.models.gateway import UNBILLED
+from jurygraph.models.gateway import UNBILLED_FAULTS
 from jurygraph.schema import Call
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Bill:
         if digest not in self._counted:
             self._counted.add(digest)
             # earlier attempts may have failed in another way
-            is_free = call.fault in UNBILLED and call.attempts == 1
+            is_free = call.fault in UNBILLED_FAULTS and call.attempts == 1
             self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:

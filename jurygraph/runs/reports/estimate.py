@@ -31,7 +31,7 @@ ASSUMPTIONS = (
 )
 
 _USUAL_LOOKUPS = 2
-_USUAL_RESULT = 300  # tokens
+_USUAL_RESULT_TOKENS = 300  # tokens
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,13 @@ class Estimator:
     """
 
     def __init__(
-        self, gateways: Gateways, sink: CallSink | None = None, only_then: Collection[str] = ()
+        self,
+        gateways: Gateways,
+        sink: CallSink | None = None,
+        conditional_names: Collection[str] = (),
     ) -> None:
         self._gateways = gateways
-        self._only_then = only_then
+        self._only_then = conditional_names
         self._sink = sink
         self._added: set[int] = set()
         """64-bit hashes, which take less memory than millions of digests."""
@@ -154,7 +157,7 @@ def _estimate_loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, 
     usual_steps = min(_USUAL_LOOKUPS, steps)
     # each step reads again all questions and results before it
     found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
-    usual_found = usual_steps * _USUAL_RESULT
+    usual_found = usual_steps * _USUAL_RESULT_TOKENS
     expected = (
         1 + usual_steps,
         (1 + usual_steps) * (expected_input + usual_found),
@@ -237,7 +240,7 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways, only_then=jury.config.only_then)
+    estimator = Estimator(jury.gateways, conditional_names=jury.config.only_then)
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan

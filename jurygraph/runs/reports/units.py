@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from jurygraph.runs.run import Run
 
-TASKS = "tasks"
-GROUPS = "groups of tasks"
-SINGULAR = {TASKS: "task", GROUPS: "group of tasks"}
+TASK_UNITS = "tasks"
+GROUP_UNITS = "groups of tasks"
+SINGULAR_UNITS = {TASK_UNITS: "task", GROUP_UNITS: "group of tasks"}
 _GROUP = "group "
 
 
@@ -31,4 +31,4 @@ def name_unit(task_id: str, group: str | None) -> str:
 
 def describe_units(units: Iterable[str]) -> str:
     """Return what reports call the units: tasks, or groups of tasks if any is one."""
-    return GROUPS if any(unit.startswith(_GROUP) for unit in units) else TASKS
+    return GROUP_UNITS if any(unit.startswith(_GROUP) for unit in units) else TASK_UNITS

@@ -15,26 +15,26 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
 from jurygraph.schema import Config
 
-LEDGER = "run.sqlite"
+LEDGER_FILE = "run.sqlite"
 CONFIG = "config.yaml"
-LOCK = "run.lock"
-SEAL = "seal.json"
-INDEX = "index.sqlite"
+LOCK_FILE = "run.lock"
+SEAL_FILE = "seal.json"
+INDEX_FILE = "index.sqlite"
 """What `jurygraph view` searches, made from the ledger; it may be deleted at any time."""
-PLANNING = "planning.sqlite"
+PLANNING_FILE = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-_PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
-_INDEX_FILES = frozenset(INDEX + suffix for suffix in _SQLITE_SUFFIXES)
+_PLANNING_FILES = frozenset(PLANNING_FILE + suffix for suffix in _SQLITE_SUFFIXES)
+_INDEX_FILES = frozenset(INDEX_FILE + suffix for suffix in _SQLITE_SUFFIXES)
 RUN_FILES = frozenset(
     {
-        *(LEDGER + suffix for suffix in _SQLITE_SUFFIXES),
+        *(LEDGER_FILE + suffix for suffix in _SQLITE_SUFFIXES),
         *_PLANNING_FILES,
         *_INDEX_FILES,
         CONFIG,
-        LOCK,
-        SEAL,
+        LOCK_FILE,
+        SEAL_FILE,
     }
 )
 
@@ -51,9 +51,9 @@ def relative_folder(run: Path, other: Path | None) -> str | None:
 
 def require_run(folder: Path) -> None:
     """Raise `InputError` unless a folder contains a run."""
-    if (folder / LEDGER).is_file():
+    if (folder / LEDGER_FILE).is_file():
         return
-    if (folder / PLANNING).is_file():
+    if (folder / PLANNING_FILE).is_file():
         raise no_run_yet(folder)
     if member_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
@@ -75,9 +75,9 @@ def no_run_yet(folder: Path) -> InputError:
 
 def member_folders(folder: Path) -> list[Path]:
     """Return the folders of the runs of a set, such as one for each rank, in their order; none for a single run."""
-    if (folder / LEDGER).exists() or not folder.is_dir():
+    if (folder / LEDGER_FILE).exists() or not folder.is_dir():
         return []
-    members = [path for path in folder.iterdir() if (path / LEDGER).is_file()]
+    members = [path for path in folder.iterdir() if (path / LEDGER_FILE).is_file()]
     return sorted(members, key=lambda path: (path.name.isdigit(), len(path.name), path.name))
 
 
@@ -107,10 +107,10 @@ def refuse_foreign(folder: Path) -> None:
     ]
     if is_foreign or others:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
-    log = folder / f"{LEDGER}-wal"
+    log = folder / f"{LEDGER_FILE}-wal"
     if log.exists() and log.stat().st_size:
-        hint = f"restore {LEDGER} next to it, or name another folder with --out"
-        raise InputError(f"{log}: is the log of a {LEDGER} that is not there; {hint}")
+        hint = f"restore {LEDGER_FILE} next to it, or name another folder with --out"
+        raise InputError(f"{log}: is the log of a {LEDGER_FILE} that is not there; {hint}")
 
 
 def create_folder(folder: Path) -> list[Path]:
@@ -131,11 +131,11 @@ def create_folder(folder: Path) -> list[Path]:
 
 def remove_folder(folder: Path, made: Iterable[Path]) -> None:
     """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
-    others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
+    others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL_FILE, LEDGER_FILE, LOCK_FILE})
     # this order leaves a recognisable folder if it is interrupted
-    for name in (*others, LEDGER, LOCK):
+    for name in (*others, LEDGER_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    if not (folder / PLANNING).exists():
+    if not (folder / PLANNING_FILE).exists():
         for path in made:
             path.rmdir()
 
@@ -193,7 +193,7 @@ def acquire_lock(path: Path) -> IO[str]:
         raise InputError(
             f"{path.parent}: {problem}; name a folder on a local disk with --out"
         ) from None
-    if not _is_at(path, file):
+    if not _is_file_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
     if os.fstat(number).st_size and _read_holder(file) is None:
@@ -217,7 +217,7 @@ def acquire_lock(path: Path) -> IO[str]:
     return file
 
 
-def _is_at(path: Path, file: IO[str]) -> bool:
+def _is_file_at(path: Path, file: IO[str]) -> bool:
     try:
         return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except FileNotFoundError:

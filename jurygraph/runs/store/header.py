@@ -12,14 +12,14 @@ from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
 from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.conversation import is_empty
 from jurygraph.schema.frozen_model import Count, Flag
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
-class Extent(FrozenModel):
+class RunExtent(FrozenModel):
     tasks: int = 0
     responses: int = 0
 
@@ -89,11 +89,11 @@ class Header(FrozenModel):
     tools: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = None
-    extent: Extent = Extent()
+    extent: RunExtent = RunExtent()
     base: Origin | None = None
     branch: Origin | None = None
     shard: Shard | None = None
-    file_extent: Extent | None = None
+    file_extent: RunExtent | None = None
     merged: tuple[Origin, ...] = ()
 
     @property
@@ -184,7 +184,7 @@ def _file_differences(run: Header, current: Header) -> Iterator[str]:
         file: FileDigest | None = getattr(current, field)
         expected = None if file is None else file.sha256
         stored = None if file_in_run is None else file_in_run.sha256
-        if stored not in (expected, ERASED):
+        if stored not in (expected, ERASED_TEXT):
             names = f"{_describe_file(file_in_run)} in the run and {_describe_file(file)} here"
             yield f"the {label} is {names}"
     columns_in_run = run.columns.model_dump() if run.columns else {}
@@ -204,7 +204,7 @@ def _versions(header: Header, role: str, field: str = "version") -> dict[str, st
     return {name: value for name, value in values.items() if value}
 
 
-_NOT_JUDGING = {
+_NON_JUDGING_SETTINGS = {
     *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
     *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
 }
@@ -215,8 +215,8 @@ _LIMITS = {"__all__": {"timeout", "isolate"}}
 
 def _judging_settings(config: Config) -> dict[str, Any]:
     limits: Any = {
-        "calls": _NOT_JUDGING,
-        "models": {"__all__": {"calls": _NOT_JUDGING}},
+        "calls": _NON_JUDGING_SETTINGS,
+        "models": {"__all__": {"calls": _NON_JUDGING_SETTINGS}},
         "evaluators": _LIMITS,
         "derivers": _LIMITS,
     }
@@ -306,7 +306,7 @@ def header_draft(header: Header, run_id: str) -> RecordDraft:
 
 
 def read_header(ledger: Ledger) -> Header:
-    """Return the header of a run, with `ERASED` for the sums if something was erased.
+    """Return the header of a run, with `ERASED_TEXT` for the sums if something was erased.
 
     Raises `TraceMismatch` if the first record is not a header.
     """
@@ -317,5 +317,5 @@ def read_header(ledger: Ledger) -> Header:
         sums = {} if text is None else json.loads(text)
         for name in _FILES:
             if body.get(name) is not None:
-                body[name]["sha256"] = sums.get(name, ERASED)
+                body[name]["sha256"] = sums.get(name, ERASED_TEXT)
         return Header.model_validate(body)

@@ -63,7 +63,7 @@ _Row = tuple[Any, ...]
 """A row of a table. SQLite takes it in two thirds of the time that it needs for a `Record` or a `Text`."""
 
 
-class Copy(NamedTuple):
+class RecordCopy(NamedTuple):
     """A record to be copied to another ledger, and the rows of its texts: id, salt and content."""
 
     record: Record
@@ -224,7 +224,7 @@ class Ledger:
             texts += new_texts
         return self._insert(records, texts)
 
-    def append_copies(self, copies: Iterable[Copy]) -> int:
+    def append_copies(self, copies: Iterable[RecordCopy]) -> int:
         """Append records of another ledger with their texts, to the byte; only their numbers and links are new.
 
         Times and salts are kept, so that no body changes: a body holds the commitments to salted texts, and no number
@@ -301,8 +301,8 @@ class Ledger:
                 "VACUUM",
                 "PRAGMA wal_checkpoint(TRUNCATE)",
             ):
-                busy = self._connection.execute(step).fetchone()
-                if busy is not None and busy[0]:
+                busy_row = self._connection.execute(step).fetchone()
+                if busy_row is not None and busy_row[0]:
                     problem = (
                         "another program reads the run, so the erased texts are still in its file"
                     )
@@ -381,7 +381,7 @@ class Ledger:
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
 
-    def verified_copies(self, first: int, last: int) -> Iterator[Copy]:
+    def verified_copies(self, first: int, last: int) -> Iterator[RecordCopy]:
         """Yield the records from the first to the last with their texts; it raises what `verified_records` does.
 
         Both tables are read side by side: to select the texts of each group takes half as long as to write them.
@@ -396,7 +396,7 @@ class Ledger:
                 if seq == record.seq:
                     record_texts = list(rows)
                     seq, rows = next(texts_by_record, (0, ()))
-                yield Copy(record, record_texts)
+                yield RecordCopy(record, record_texts)
 
     def _link_before(self, seq: int) -> bytes:
         return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link
@@ -522,10 +522,10 @@ class Ledger:
                 if row[0] != "ok"
             )
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
-            unchained = self._connection.execute(
+            unlinked_records = self._connection.execute(
                 "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,)
             )
-            yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
+            yield from (f"record {seq} is not part of the chain" for (seq,) in unlinked_records)
             settings = ("page_count", "page_size")
             pages, size = (
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings
@@ -664,21 +664,21 @@ _MAX_WAITING = 1024
 """Number of batches of records that wait for a commit before whoever appends another waits for it, too."""
 
 
-Committed = asyncio.Future[None]
+CommitFuture = asyncio.Future[None]
 """A future of an event loop, which is settled by a commit."""
 
 
-def _settle(futures: Iterable[Committed], error: BaseException | None) -> None:
+def _settle(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     """Tell those who wait how a commit ended. To wake an event loop is dear, so that each is woken once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Committed]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop, list[CommitFuture]] = defaultdict(list)
     for future in futures:
         by_loop[future.get_loop()].append(future)
     for loop, own_futures in by_loop.items():
         with suppress(RuntimeError):  # a closed loop has no one who waits
-            loop.call_soon_threadsafe(_settle_each, own_futures, error)
+            loop.call_soon_threadsafe(_settle_futures, own_futures, error)
 
 
-def _settle_each(futures: Iterable[Committed], error: BaseException | None) -> None:
+def _settle_futures(futures: Iterable[CommitFuture], error: BaseException | None) -> None:
     for future in futures:
         if future.done():  # whoever waited was cancelled
             continue
@@ -699,7 +699,7 @@ class Writer:
     def __init__(self, ledger: Ledger) -> None:
         ledger.prepare_for_writing()
         self._ledger = ledger
-        self._batches: Queue[tuple[Sequence[RecordDraft], Committed | None] | None] = Queue(
+        self._batches: Queue[tuple[Sequence[RecordDraft], CommitFuture | None] | None] = Queue(
             _MAX_WAITING
         )
         """Records, each with what their commit settles; None after the last ones."""
@@ -717,7 +717,7 @@ class Writer:
         self.append(drafts, committed)
         await committed
 
-    def append(self, drafts: Sequence[RecordDraft], committed: Committed | None = None) -> None:
+    def append(self, drafts: Sequence[RecordDraft], committed: CommitFuture | None = None) -> None:
         """Append a batch with the next commit, which settles the future. Raises the error that stopped the writing."""
         with self._guard:
             if self._error is not None:

@@ -33,7 +33,7 @@ from jurygraph.schema.task import Profiles
 if TYPE_CHECKING:
     from jurygraph.decision.decide import RewardRow
 
-ERASED = "erased"
+ERASED_TEXT = "erased"
 """Value in place of an erased text or its digest."""
 
 _COMMON_TASK_FIELDS = (
@@ -203,10 +203,10 @@ def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
 
 def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
-    return _SHARED.validate_python(group.get("shown", []))
+    return _SHARED_LISTS.validate_python(group.get("shown", []))
 
 
-_SHARED = TypeAdapter(list[ResponseIds])
+_SHARED_LISTS = TypeAdapter(list[ResponseIds])
 
 
 def responses_shown(
@@ -283,7 +283,7 @@ def unpack_response(
 
 _VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
 _LISTS = ("examples", "calls", "steps")
-_PACKED = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
+_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
 """Fields of a verdict that are stored in another form."""
 
 
@@ -322,7 +322,7 @@ def _unusual_fields(fields: Body, defaults: Mapping[str, Any]) -> Body:
     return {
         name: fields[name]
         for name, default in defaults.items()
-        if name not in _PACKED and fields[name] != default
+        if name not in _PACKED_FIELDS and fields[name] != default
     }
 
 
@@ -355,7 +355,7 @@ def unpack_verdict(
     texts: Mapping[int, bytes],
     shared_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
-    """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
+    """Return a verdict from its body; erased text is empty or replaced by `ERASED_TEXT`.
 
     `shared_lists` are the lists of responses of its group.
     """
@@ -369,7 +369,7 @@ def unpack_verdict(
         cause, kind = body["failure"]
         fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
-        quotes = text.get("quotes", [ERASED] * len(body["evidence"]))
+        quotes = text.get("quotes", [ERASED_TEXT] * len(body["evidence"]))
         fields["evidence"] = [
             # not strict: most have no `of` and no `message`
             dict(zip(_EVIDENCE_FIELDS, (quote, *packed), strict=False))
@@ -415,11 +415,11 @@ def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
 
 
 def _read_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
-    """Return the text of a stored verdict, as packed by `_written_text`; `ERASED` if it was erased."""
+    """Return the text of a stored verdict, as packed by `_written_text`; `ERASED_TEXT` if it was erased."""
     if "text" not in body:
         return {}
     if body["text"] not in texts:
-        return {"reason": ERASED, "message": ERASED}
+        return {"reason": ERASED_TEXT, "message": ERASED_TEXT}
     content: Body = json.loads(texts[body["text"]])
     return content
 
@@ -430,7 +430,7 @@ def unpack_material(
     """Return material from its body; erased material has only its name and a failure."""
     if body["text"] in texts:
         return Material.model_validate_json(texts[body["text"]])
-    failure = {"cause": "infrastructure", "kind": ERASED, "message": "it was erased"}
+    failure = {"cause": "infrastructure", "kind": ERASED_TEXT, "message": "it was erased"}
     return Material.model_validate(
         {"name": body["name"], "response": response_id, "status": "failed", "failure": failure}
     )

@@ -85,13 +85,13 @@ class ReusedRun:
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         read_again = self._evaluators_to_read_again(scored)
         lookups = chain.from_iterable(item.trace.lookups for item in scored)
-        looked_up = {lookup.id for lookup in lookups if lookup.is_rerun}
+        rerun_lookups = {lookup.id for lookup in lookups if lookup.is_rerun}
 
         def keeps_verdict(verdict: RecordedVerdict) -> bool:
             question = verdict.question
             return (
                 changed.isdisjoint((verdict.about, *verdict.responses))
-                and looked_up.isdisjoint(verdict.lookups)
+                and rerun_lookups.isdisjoint(verdict.lookups)
                 and not self._is_requested_again(verdict.evaluator, verdict.judge)
                 and verdict.evaluator not in read_again
                 and old_digests.questions[question] == new_digests.questions.get(question)
@@ -101,7 +101,7 @@ class ReusedRun:
             name = item.name
             return (
                 item.response not in changed
-                and looked_up.isdisjoint(item.lookups)
+                and rerun_lookups.isdisjoint(item.lookups)
                 and not self._is_requested_again(derivers.get(name))
                 and old_digests.material[name] == new_digests.material.get(name)
             )

@@ -30,7 +30,7 @@ from jurygraph.runs.workflows.rescoring import (
     require_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.plan import SUBMITTED_RESPONSE
 
 _MAX_PLANNED_TASKS = 512
 _TABLE_ROWS = 8192
@@ -86,7 +86,7 @@ def pack_group(run: Run, group: StoredGroup, verdicts: Sequence[RecordedVerdict]
     content = run.task_content(task)
     inputs = None if content is None else digest_deciding_inputs(content, survey)
     is_per_response = all(
-        question.scope == "response" and question.material == SUBMITTED
+        question.scope == "response" and question.material == SUBMITTED_RESPONSE
         for question in survey.questions
     )
     # Without its texts, a task cannot be told from others.
@@ -157,16 +157,16 @@ class VerdictTables:
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
-        alike: dict[Any, list[PackedGroup]] = defaultdict(list)
+        groups_by_plan: dict[Any, list[PackedGroup]] = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in pack_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.widths)
-            alike[key].append(group)
+            groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
             if rows[key] >= _TABLE_ROWS:
-                self._join(alike.pop(key))
+                self._join(groups_by_plan.pop(key))
                 del rows[key]
-        for same in alike.values():
+        for same in groups_by_plan.values():
             self._join(same)
 
     def _join(self, groups: Sequence[PackedGroup]) -> None:

@@ -78,7 +78,7 @@ class _Erasure:
         self._ledger = run.ledger
         self._what: ErasureTarget = what
         self._name = name
-        self._own = {text.id: text.content for text in self._own_texts()}
+        self._own = {text.id: text.content for text in self._texts_of_run()}
         self._forms = self._searched_forms()
 
     def erase(self, reason: str | None) -> ErasureResult:
@@ -121,7 +121,7 @@ class _Erasure:
         records = [self._ledger.record_at(number // MAX_TEXTS) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 
-    def _own_texts(self) -> Iterator[Text]:
+    def _texts_of_run(self) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
         records = ledger.find_all(kind, self._name)  # a group that was scored again has two

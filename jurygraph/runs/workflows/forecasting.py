@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from jurygraph.display import ProgressCallback
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import Estimator, Forecast, without_model_conditions
-from jurygraph.runs.store.folder import PLANNING
+from jurygraph.runs.store.folder import PLANNING_FILE
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredWork
@@ -53,7 +53,7 @@ class Forecaster:
         branch = self._job.branch
         ledgers = [] if self._stored.run is None else [self._stored.run.ledger]
         ledgers += branch.ledgers if branch else ()
-        path = self._job.folder / PLANNING
+        path = self._job.folder / PLANNING_FILE
         planning = Ledger.open(path) if path.exists() else None
         if planning is not None:
             ledgers.append(opened.enter_context(closing(planning)))

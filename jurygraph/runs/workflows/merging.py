@@ -23,7 +23,7 @@ from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run, relocate
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.header import Header, differences
-from jurygraph.runs.store.ledger import Copy, Record, record_label
+from jurygraph.runs.store.ledger import Record, RecordCopy, record_label
 from jurygraph.runs.store.packing import Body
 from jurygraph.runs.writable_run import (
     ClosedRun,
@@ -141,7 +141,7 @@ class _ShardTask(NamedTuple):
 
     number: int
     body: Body
-    copy: Copy
+    copy: RecordCopy
     run: Run
 
 
@@ -155,7 +155,7 @@ class _Merger:
         self._merged = merged.ledger
         self._extent = merged.header.extent
         self._report = report
-        self._copies: list[Copy] = []
+        self._copies: list[RecordCopy] = []
         """Records that are written together: to write each by itself takes twice as long."""
         self._parts: set[str] = set()
         """Digests of the surveys and decisions that were copied; the tasks of a file share few of them."""
@@ -205,11 +205,11 @@ class _Merger:
             digest = task.body[kind]
             if digest not in self._parts:
                 self._parts.add(digest)
-                self._copies.append(Copy(task.run.ledger.require(kind, digest), ()))
+                self._copies.append(RecordCopy(task.run.ledger.require(kind, digest), ()))
         self._add(task.run, [task.copy])
         return _shard_of(task.run).index - 1
 
-    def _copy_calls(self, run: Run, copies: Sequence[Copy]) -> None:
+    def _copy_calls(self, run: Run, copies: Sequence[RecordCopy]) -> None:
         """Copy the calls that records name, those of tools too, unless the last reply to the same request is the same.
 
         Two shards may have sent one request, and got different replies. So each reply stands before the verdicts that
@@ -234,9 +234,9 @@ class _Merger:
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
         for record in run.ledger.find_all(kind, name):
             texts = list(run.ledger.stored_texts(record.seq, record.seq))
-            self._add(run, [Copy(record, texts)])
+            self._add(run, [RecordCopy(record, texts)])
 
-    def _add(self, run: Run, copies: Iterable[Copy]) -> None:
+    def _add(self, run: Run, copies: Iterable[RecordCopy]) -> None:
         """Add records with their texts. Raises `TraceMismatch` where a text differs from its commitment."""
         for copy in copies:
             if not copy.is_committed:
@@ -270,11 +270,11 @@ def _read_tasks(run: Run) -> Iterator[_ShardTask]:
             yield _ShardTask(body["number"], body, copy, run)
 
 
-def _read_groups(run: Run) -> Iterator[list[Copy]]:
+def _read_groups(run: Run) -> Iterator[list[RecordCopy]]:
     """Yield each group with its traces, which are stored after it; verify what `_read_tasks` has not."""
     last_task = max(run.ledger.record_numbers("task"), default=1)
     first_group = next(run.ledger.record_numbers("group"), run.ledger.count)
-    group: list[Copy] = []
+    group: list[RecordCopy] = []
     for copy in run.ledger.verified_copies(min(first_group, last_task + 1), run.ledger.count):
         if copy.record.kind != "trace":
             if group:

@@ -32,9 +32,9 @@ from jurygraph.sources.files import (
 )
 from jurygraph.sources.tasks import TaskLines
 
-MOST_KEPT = 4096
+MAX_PLANS_IN_MEMORY = 4096
 """Plans that are kept in memory, those that were used last."""
-_BEGINNING = '{"plans":'
+_FILE_BEGINNING = '{"plans":'
 
 
 class PlansHeader(FrozenModel):
@@ -90,7 +90,7 @@ def is_plans_file(path: str | Path) -> bool:
         first = next(file.lines(), None)
     finally:
         file.close()
-    return first is not None and first.text.startswith(_BEGINNING)
+    return first is not None and first.text.startswith(_FILE_BEGINNING)
 
 
 class PlansFile:
@@ -101,7 +101,7 @@ class PlansFile:
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
         read = partial(reread_line, self._file, model=PlannedTask)
-        self._read = lru_cache(maxsize=MOST_KEPT)(read)
+        self._read = lru_cache(maxsize=MAX_PLANS_IN_MEMORY)(read)
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)

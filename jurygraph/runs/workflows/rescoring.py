@@ -29,7 +29,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.inference.sign_flips import ROUNDING
+from jurygraph.inference.sign_flips import ROUNDING_ERROR
 from jurygraph.judges.panel import (
     ConsensusOfJudges,
     judge_name,
@@ -42,7 +42,7 @@ from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.reports.summary import mean_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
-from jurygraph.runs.store.header import Extent, Header, changes
+from jurygraph.runs.store.header import Header, RunExtent, changes
 from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.stored_groups import StoredGroup, TraceWithoutTexts, read_stored_groups
@@ -77,7 +77,7 @@ DECISION_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
-_FOLD = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
+_FOLD_SETTING = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 
 
 class RescoringResult(NamedTuple):
@@ -114,9 +114,9 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         )
         values: list[tuple[float | None, float | None]] = []
         drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
-        while some := list(islice(drafts, _DRAFTS_PER_BATCH)):
-            new_run.ledger.append(*some)
-            report(sum(draft.kind == "trace" for draft in some))
+        while draft_batch := list(islice(drafts, _DRAFTS_PER_BATCH)):
+            new_run.ledger.append(*draft_batch)
+            report(sum(draft.kind == "trace" for draft in draft_batch))
         append_close_record(new_run)
     finally:
         new_run.close()
@@ -170,14 +170,14 @@ def _is_changed(old: float | None, new: float | None) -> bool:
     """Return whether a reward is another one now, as a comparison of both runs would say it."""
     if old is None or new is None:
         return old is not new
-    return abs(new - old) >= ROUNDING
+    return abs(new - old) >= ROUNDING_ERROR
 
 
 def refuse_other_questions(run: Run, config: Config) -> None:
     settings_in_run = run.config.model_dump(mode="json")
     for key, old, new in changes(settings_in_run, config.model_dump(mode="json")):
         section = key.split(".")[0].split("[")[0]
-        if section not in DECISION_KEYS and not _FOLD.fullmatch(key):
+        if section not in DECISION_KEYS and not _FOLD_SETTING.fullmatch(key):
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             if key == "safety.evidence" and "off" not in (old, new):
                 problem = "changes the verdicts, which re-scoring keeps"
@@ -194,7 +194,7 @@ def refuse_other_questions(run: Run, config: Config) -> None:
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     origin = run.header.base or run.origin(folder)
     versions = {name: combiner.version for name, combiner in combiners.items()}
-    extent = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
+    extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now
     base_folder = relative_folder(folder, run.source.folder)
     base = origin.model_copy(update={"folder": base_folder})
@@ -239,8 +239,8 @@ class SurveyedTask(NamedTuple):
         """Return the decision of the task under a config."""
         evaluators = run.header.evaluators
         audiences = [record.audience for record in evaluators.values()]
-        weighed = weigh_stakeholders(self.task, config.weights, audiences, find_tensions)
-        return build_decision(self.task, self.survey, config, evaluators, combiners, *weighed)
+        weights = weigh_stakeholders(self.task, config.weights, audiences, find_tensions)
+        return build_decision(self.task, self.survey, config, evaluators, combiners, *weights)
 
 
 def require_content(run: Run, task_id: str) -> Body:

@@ -58,7 +58,7 @@ class JobScorer:
         except (BudgetExceeded, EvaluatorError, ModelError) as error:
             await jury.gateways.wait_for_pending()
             self.switch.cancel_if_stopped(error)
-            self._advise(error)
+            self._add_advice(error)
             raise
         finally:
             await jury.gateways.close()
@@ -82,7 +82,7 @@ class JobScorer:
         if self.job.branch is not None:
             self.job.branch.count(traces, group.reused_results.verdicts)
 
-    def _advise(self, error: Exception) -> None:
+    def _add_advice(self, error: Exception) -> None:
         """Add to an error that ends the run what is kept and how to continue; a run without any result is removed."""
         is_setup_error = isinstance(error, _SETUP_ERRORS)
         if is_setup_error and self._has_nothing_to_keep(error):

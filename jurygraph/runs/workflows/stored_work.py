@@ -12,10 +12,10 @@ from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
 from jurygraph.runs.run import WAS_ERASED, Run, open_ledger, response_changes
-from jurygraph.runs.store.folder import LEDGER
+from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.header import (
-    Extent,
     Header,
+    RunExtent,
     changes,
     differences,
     format_value,
@@ -56,7 +56,7 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         )
         self._scored_later = frozenset(scored[self._first_unscored :])
         tasks, responses = job.source.extent(self._first_unscored, job.limit, self._scored_later)
-        self.remaining = Extent(tasks=tasks, responses=responses)
+        self.remaining = RunExtent(tasks=tasks, responses=responses)
         self.is_finished = self.run is not None and not tasks
         if self.run is not None:
             with close_on_error(self.release):
@@ -106,7 +106,7 @@ class StoredWork(AbstractContextManager["StoredWork"]):
         file_extent = None
         if source.shard is not None:
             file_tasks, file_responses = source.file_extent()
-            file_extent = Extent(tasks=file_tasks, responses=file_responses)
+            file_extent = RunExtent(tasks=file_tasks, responses=file_responses)
         profiles = None if job.profiles is None else job.profiles.file_digest
         branch = None if job.branch is None else job.branch.run.origin(job.folder)
         return build_header(
@@ -117,7 +117,7 @@ class StoredWork(AbstractContextManager["StoredWork"]):
             profiles=profiles,
             edges=source.edges_file,
             columns=source.columns,
-            extent=Extent(tasks=tasks, responses=responses),
+            extent=RunExtent(tasks=tasks, responses=responses),
             branch=branch,
             shard=source.shard,
             file_extent=file_extent,
@@ -163,7 +163,7 @@ def choose_chat_columns(
     go on with that: the tasks that are left are read like those that are scored, and are the tasks that were planned.
     """
     columns = columns_of_chats(path) if named is None else add_columns_of_chats(path, named)
-    if columns is None or columns == named or not (folder / LEDGER).is_file():
+    if columns is None or columns == named or not (folder / LEDGER_FILE).is_file():
         return columns
     ledger = open_ledger(folder)
     if ledger is None:
@@ -173,8 +173,8 @@ def choose_chat_columns(
     if stored is None:
         return columns
     lacking = [role for role in CHAT_ROLES if getattr(stored, role) is None]
-    completed = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
-    return stored if completed == columns else columns
+    completed_columns = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
+    return stored if completed_columns == columns else columns
 
 
 def _scored_numbers(run: Run) -> list[int]:

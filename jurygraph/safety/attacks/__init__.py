@@ -16,10 +16,12 @@ from jurygraph.sources import read_tasks
 from jurygraph.sources.config import Document
 
 Suite = Literal["master-keys", "null", "injection", "reference", "tool-result", "context", "lookup"]
-CHANNELS: Mapping[str, Suite] = dict.fromkeys(("tool-result", "context", "lookup"), "injection")
+SUITE_BY_CHANNEL: Mapping[str, Suite] = dict.fromkeys(
+    ("tool-result", "context", "lookup"), "injection"
+)
 """Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
 _CHANNEL_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
-_WORTHLESS = "I could not find out."
+_WORTHLESS_ANSWER = "I could not find out."
 
 
 class Attack(FrozenModel):
@@ -52,9 +54,9 @@ def _load_suite(suite: Suite) -> Iterator[Attack]:
 
 def _kinds_of(suite: Suite) -> dict[str, Any]:
     """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
-    if suite not in CHANNELS:
+    if suite not in SUITE_BY_CHANNEL:
         return _load_file(suite)
-    kinds = _load_file(CHANNELS[suite])
+    kinds = _load_file(SUITE_BY_CHANNEL[suite])
     texts: dict[str, str] = {}
     for kind in _CHANNEL_KINDS:
         texts |= kinds[kind].get("en", {})
@@ -70,18 +72,18 @@ def attack_response(attack: Attack, task: Task) -> Response | None:
     if text is None:
         return None
     if attack.suite == "context":
-        return Response(id=attack.id, text=_WORTHLESS)
+        return Response(id=attack.id, text=_WORTHLESS_ANSWER)
     if attack.suite == "lookup":
         # with a number, since equal requests have one investigation for all of them
         number = int(digest_of(attack.id)[:8], 16)
-        return Response(id=attack.id, text=f"{_WORTHLESS} ({number})")
+        return Response(id=attack.id, text=f"{_WORTHLESS_ANSWER} ({number})")
     if attack.suite != "tool-result":
         return Response(id=attack.id, text=text)
     call = {"id": "1", "function": {"name": "look_up", "arguments": {"query": task.id}}}
     messages: Any = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": text, "tool_call_id": "1"},
-        {"role": "assistant", "content": _WORTHLESS},
+        {"role": "assistant", "content": _WORTHLESS_ANSWER},
     ]
     return Response(id=attack.id, messages=messages)
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.evaluators import ListedItem, Unknowns
+from jurygraph.agents.checks.evaluators import ListedItem, UnknownValues
 from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.items import invented_item, own_item, row_item
 from tests.rows import all_rows
 
 
 def truth_of(item: ListedItem, **tests: dict[str, Any]) -> str:
-    return Unknowns().run_tests(
+    return UnknownValues().run_tests(
         {column: ValueTest.model_validate(test) for column, test in tests.items()}, item
     )
 

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from jurygraph.agents.data_analyzer import (
+    CUSUM_REFERENCES,
     LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
-    REFERENCES,
     TESTS_PER_SERIES,
-    Detectors,
+    DriftTests,
     Measure,
     limits,
     run_length,
@@ -33,7 +33,7 @@ class ReferenceDetector:
 
     def __init__(self) -> None:
         self.scores: list[float] = []
-        self.cusum = {(k, side): 0.0 for k in REFERENCES for side in (1, -1)}
+        self.cusum = {(k, side): 0.0 for k in CUSUM_REFERENCES for side in (1, -1)}
         self.start = dict.fromkeys(self.cusum, 0)
 
     def feed(self, score: float) -> float:
@@ -57,20 +57,21 @@ def test_the_array_form_equals_the_reference() -> None:
     scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(
         np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0
     )
-    tests, references = Detectors((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
+    tests, references = DriftTests((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
     for step, row in enumerate(scores, start=1):
         u = tests.feed(step, measure(row.reshape(2, 2)))
         reference = [one.feed(score) for one, score in zip(references, row, strict=True)]
         assert_allclose(u.ravel(), reference, rtol=1e-7, atol=1e-9)
         expected = [
-            [[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in references
+            [[one.cusum[k, side] for side in (1, -1)] for k in CUSUM_REFERENCES]
+            for one in references
         ]
         assert_allclose(tests.cusum.reshape(4, 2, 2), expected, rtol=1e-7, atol=1e-8)
 
 
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
-    tests = Detectors((4000, 1), NEVER)
+    tests = DriftTests((4000, 1), NEVER)
     steps = range(1, LEARNING_SCORES + 6)
     u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps])
     first = u[LEARNING_SCORES:]
@@ -79,7 +80,7 @@ def test_without_change_normal_scores_are_independent_and_standard_normal_from_t
 
 
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
-    tests = Detectors((1,), limits(10_000.0, 12))
+    tests = DriftTests((1,), limits(10_000.0, 12))
     for step in range(1, 101):
         tests.feed(step, measure([1.0], floor=0.01))
         assert not tests.has_alarm.any()
@@ -91,7 +92,7 @@ def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() ->
 
 def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
-    tests = Detectors((1,), NEVER)
+    tests = DriftTests((1,), NEVER)
     rng = np.random.default_rng(7)
     for step in range(1, LEARNING_SCORES + 1):
         tests.feed(step, measure([rng.normal()]))
@@ -115,5 +116,5 @@ def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(
 
 @given(st.floats(100, 1e6), st.integers(1, 50))
 def test_every_test_has_its_share_of_the_rate_of_false_alarms(arl: float, series: int) -> None:
-    each = [run_length(k, h) for k, h in zip(REFERENCES, limits(arl, series), strict=True)]
+    each = [run_length(k, h) for k, h in zip(CUSUM_REFERENCES, limits(arl, series), strict=True)]
     assert each == pytest.approx([arl * series * TESTS_PER_SERIES] * 2, rel=1e-6)

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_synthesizer import (
-    KINDS,
+    STATEMENT_KINDS,
     CorrectAnswer,
-    Edit,
+    TextEdit,
     choose_some,
     edits_by_rule,
     matching_answer,
@@ -180,7 +180,7 @@ class Contrasted(NamedTuple):
     query: str
     name: str
     text: str
-    edit: Edit
+    edit: TextEdit
 
     @property
     def variant(self) -> str:
@@ -200,7 +200,9 @@ def _contrasts() -> Iterator[Contrasted]:
         for response in responses:
             if response.metadata["is_correct"]:
                 text = response.text
-                for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
+                for edit in edits_by_rule(
+                    text, view, matching_answer(text, view.reference), STATEMENT_KINDS
+                ):
                     yield Contrasted(task.query, response.id, text, edit)
 
 

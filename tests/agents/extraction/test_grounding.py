@@ -11,7 +11,7 @@ from jurygraph.agents.extraction import (
     DUPLICATE_MESSAGE,
     MAX_PASSAGE,
     NOT_FOUND_MESSAGE,
-    UNKNOWN,
+    UNKNOWN_VALUE,
     Grounded,
     IndexedText,
     RecordParams,
@@ -216,7 +216,7 @@ def test_a_lost_record_becomes_an_unknown_one_behind_the_others() -> None:
         "meals[3]",
     ]
     assert found.lost == ("meals", "meals")
-    unknown = {"name": UNKNOWN, "city": UNKNOWN}
+    unknown = {"name": UNKNOWN_VALUE, "city": UNKNOWN_VALUE}
     assert add_unknown_records(found, KINDS) == {
         "meals": [{"name": "Roma", "city": "Pisa", "day": 1}, unknown, unknown]
     }

@@ -364,7 +364,7 @@ def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> Non
         ([own, other], []),
         ([other, own], ["what the model takes for class 0 is called 1 more often"]),
     ):
-        found = [one.partition(":")[0] for one in fitting.doubts(votes, np.array(many), None)]
+        found = [one.partition(":")[0] for one in fitting.list_doubts(votes, np.array(many), None)]
         assert [one for one in found if "the model takes" in one] == warning
 
 

@@ -10,7 +10,7 @@ from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import Consensus, Credited
+from jurygraph.aggregation.consensus import Consensus, ItemPosteriors
 from jurygraph.aggregation.consensus.fitting import _stability
 from jurygraph.aggregation.consensus.model import Model, encode, fit_items
 from jurygraph.errors import PlanError
@@ -32,7 +32,7 @@ def sparse_panel() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credited:
+def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> ItemPosteriors:
     """Fit rows of the same annotators, starting from an earlier estimate."""
     votes = encode(item, annotator, label, fitted.classes)
     place = [fitted.votes.annotators.index(name) for name in votes.annotators]
@@ -41,7 +41,7 @@ def fit_from(fitted: Consensus, item: Any, annotator: Any, label: Any) -> Credit
     )
     items = len(votes.items)
     found = fit_items(votes, np.ones(items), fitted.settings, np.full(items, -1), start)
-    return Credited(votes, found.posterior.T)
+    return ItemPosteriors(votes, found.posterior.T)
 
 
 def score_rows(many: int) -> st.SearchStrategy[list[float]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Task, Trace
-from jurygraph.judges.criteria import Binary, Form, PartialCredit, Scale
+from jurygraph.judges.criteria import AnswerForm, Binary, PartialCredit, Scale
 from tests.judges.criteria.scripted_judge import (
     binary_reply,
     parts_reply,
@@ -25,7 +25,7 @@ HALF = {
     **parts_reply(["we meet at nine"], None, reason=OPEN),
     "part_2": {"quotes": [], "met": None},
 }
-FORMS: dict[str, tuple[Form, dict[str, Any], dict[str, Any]]] = {
+FORMS: dict[str, tuple[AnswerForm, dict[str, Any], dict[str, Any]]] = {
     "met or not": (Binary(), {}, UNKNOWN),
     "scale": (Scale(1, 10), {"scale": [1, 10]}, SCALED),
     "parts": (PartialCredit((1.0, 1.0)), {"parts": [{"text": "when"}, {"text": "where"}]}, HALF),

@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from jurygraph.agents.roles import MAX_QUOTES, Measurement
 from jurygraph.errors import InputError
-from jurygraph.judges.criteria import Binary, Form, Item, PartialCredit, Scale
+from jurygraph.judges.criteria import AnswerForm, Binary, Item, PartialCredit, Scale
 from jurygraph.models.judge_client import answer_schema
 from jurygraph.models.request import Reply, Token
 from tests.judges.criteria.scripted_judge import binary_reply, parts_reply, scale_reply
 from tests.rows import all_rows
 
-FORMS: dict[str, Form] = {
+FORMS: dict[str, AnswerForm] = {
     "met": Binary(),
     "scale": Scale(1.0, 10.0),
     "parts": PartialCredit((1.0, 3.0)),
@@ -24,18 +24,20 @@ FORMS: dict[str, Form] = {
 SILENT = Reply(text="{}")
 
 
-def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False) -> Any:
+def parse_reply(form: AnswerForm, reply_fields: dict[str, Any], compact: bool = False) -> Any:
     """Return a reply parsed in its form."""
     return form.reply_model(compact).model_validate_json(json.dumps(reply_fields), strict=True)
 
 
-def measure_reply(form: Form, reply_fields: dict[str, Any], reply: Reply = SILENT) -> Measurement:
+def measure_reply(
+    form: AnswerForm, reply_fields: dict[str, Any], reply: Reply = SILENT
+) -> Measurement:
     found = form.find(parse_reply(form, reply_fields), "item_1", reply).measurement
     assert found is not None
     return found
 
 
-def claims_of(form: Form, reply_fields: dict[str, Any]) -> list[tuple[str, list[str]]]:
+def claims_of(form: AnswerForm, reply_fields: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return [
         (claim.statement, list(claim.quotes))
         for claim in form.find(parse_reply(form, reply_fields), "item_1", None).claims

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.protocols import ASPECTS, DIMENSIONS, ITEMS
+from jurygraph.judges.protocols import ASPECTS, DIMENSIONS, ITEMS_BY_CATEGORY
 from tests.judges.criteria.scripted_judge import score_by_script
 from tests.models.judge_scripts import items_of, responses
 from tests.models.server import Answer, reply_with
@@ -83,7 +83,7 @@ def checklist(own: Sequence[Sequence[bool]], common: Callable[[str], Any]) -> di
     names = [
         f"{category}{number}"
         for category in ("BCDE" if own else "BCE")
-        for number in range(1, ITEMS[category] + 1)
+        for number in range(1, ITEMS_BY_CATEGORY[category] + 1)
     ]
     return of_each | {name: item(common(name)) for name in names}
 

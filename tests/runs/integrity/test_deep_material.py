@@ -79,7 +79,7 @@ def count_quotations(folder: Path) -> int:
 
 def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Change material of the first response and recompute the whole chain, as a skilled forger would."""
-    with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
+    with closing(sqlite3.connect(folder / run_folder.LEDGER_FILE)) as connection, connection:
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
         for text, salt, content in connection.execute(

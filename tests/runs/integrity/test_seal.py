@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.verification import Seal, read_seal
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import LEDGER, SEAL
+from jurygraph.runs.store.folder import LEDGER_FILE, SEAL_FILE
 from jurygraph.runs.store.ledger import Ledger, RecordDraft
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
@@ -69,7 +69,7 @@ def find_seal(folder: Path, signer: Path | None = None) -> Seal | None:
 
 
 def append_record(folder: Path, draft: RecordDraft) -> None:
-    with closing(Ledger.open(folder / LEDGER, write=True)) as ledger:
+    with closing(Ledger.open(folder / LEDGER_FILE, write=True)) as ledger:
         ledger.append(draft)
         ledger.commit()
 
@@ -91,7 +91,7 @@ class TestSealing:
     def test_the_file_is_canonical_json_and_the_signature_is_over_all_other_fields(
         self, sealed_run: Path, key: Ed25519PrivateKey
     ) -> None:
-        written = (sealed_run / SEAL).read_bytes()
+        written = (sealed_run / SEAL_FILE).read_bytes()
         content = json.loads(written)
         assert written == canonical_json(content) + b"\n"
         signature = bytes.fromhex(content.pop("signature"))
@@ -104,7 +104,7 @@ class TestSealing:
         score(folder, write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
         with pytest.raises(InputError, match=r"is not closed.*score the rest.*jurygraph close"):
             seal_run(folder, key_file)
-        assert not (folder / SEAL).exists()
+        assert not (folder / SEAL_FILE).exists()
         close_run(folder)
         assert seal_run(folder, key_file) == find_seal(folder)
 
@@ -127,18 +127,18 @@ class TestSealing:
 
     def test_a_changed_run_is_not_signed(self, plain: Path, key_file: Path) -> None:
         execute_sql(
-            plain / LEDGER,
+            plain / LEDGER_FILE,
             "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)",
         )
         with pytest.raises(TraceMismatch, match=r"text \d+"):
             seal_run(plain, key_file)
-        assert not (plain / SEAL).exists()
+        assert not (plain / SEAL_FILE).exists()
 
 
 class TestChecking:
     @pytest.mark.landing
     def test_every_changed_byte_is_found(self, sealed_run: Path) -> None:
-        path = sealed_run / SEAL
+        path = sealed_run / SEAL_FILE
         whole = path.read_bytes()
         for at in range(len(whole)):
             for other in {whole[at] ^ 1, whole[at] ^ 0x20, 0x20} - {whole[at]}:
@@ -148,13 +148,13 @@ class TestChecking:
 
     @pytest.mark.parametrize("change", [b"", b"{}", b"\xff", b"[" * 10_000])
     def test_invalid_content_is_named(self, sealed_run: Path, change: bytes) -> None:
-        (sealed_run / SEAL).write_bytes(change)
+        (sealed_run / SEAL_FILE).write_bytes(change)
         with pytest.raises(TraceMismatch, match=r"seal\.json: is not a valid seal"):
             find_seal(sealed_run)
 
     def test_the_same_content_in_another_form_is_refused(self, sealed_run: Path) -> None:
-        content = json.loads((sealed_run / SEAL).read_bytes())
-        (sealed_run / SEAL).write_text(json.dumps(content, indent=1))
+        content = json.loads((sealed_run / SEAL_FILE).read_bytes())
+        (sealed_run / SEAL_FILE).write_text(json.dumps(content, indent=1))
         with pytest.raises(TraceMismatch, match="is not in the form"):
             find_seal(sealed_run)
 
@@ -162,12 +162,12 @@ class TestChecking:
         self, sealed_run: Path, rich: Path, key_file: Path
     ) -> None:
         seal_run(rich, key_file)
-        (sealed_run / SEAL).write_bytes((rich / SEAL).read_bytes())
+        (sealed_run / SEAL_FILE).write_bytes((rich / SEAL_FILE).read_bytes())
         with pytest.raises(TraceMismatch, match="is the seal of another run"):
             find_seal(sealed_run)
 
     def test_another_history_is_found(self, sealed_run: Path) -> None:
-        execute_sql(sealed_run / LEDGER, "DELETE FROM records WHERE kind = 'close'")
+        execute_sql(sealed_run / LEDGER_FILE, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(
             TraceMismatch,
             match=r"seal\.json: is of other records: some were changed, added or lost",

@@ -56,7 +56,7 @@ def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str)
         if name == "rescored"
         else request.getfixturevalue(name)
     )
-    path = folder / run_folder.LEDGER
+    path = folder / run_folder.LEDGER_FILE
     kept = path.read_bytes()
     seen = set()
     every = cells(path)
@@ -86,7 +86,7 @@ def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str)
 
 
 def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
-    path = plain / run_folder.LEDGER
+    path = plain / run_folder.LEDGER_FILE
     kept, before = path.read_bytes(), cells(path)
     for at in range(0, len(kept), 577):
         content = bytearray(kept)
@@ -116,7 +116,7 @@ CHANGES = {
 
 
 def test_removed_added_and_changed_rows_are_named(plain: Path) -> None:
-    path = plain / run_folder.LEDGER
+    path = plain / run_folder.LEDGER_FILE
     kept = path.read_bytes()
     for statement, message in CHANGES.items():
         execute_sql(path, statement)
@@ -134,7 +134,9 @@ def test_a_changed_prompt_or_reply_is_named_with_its_response(tmp_path: Path) ->
         trace = next(run.traces())
         call = run.ledger.require("call", trace.calls[0].id)
     execute_sql(
-        folder / run_folder.LEDGER, "UPDATE texts SET content = x'00' WHERE id = ?", call.seq << 20
+        folder / run_folder.LEDGER_FILE,
+        "UPDATE texts SET content = x'00' WHERE id = ?",
+        call.seq << 20,
     )
     owner = rf"record {call.seq} .*; the call was made for response '{trace.response_id}'$"
     with pytest.raises(TraceMismatch, match=owner):
@@ -142,7 +144,7 @@ def test_a_changed_prompt_or_reply_is_named_with_its_response(tmp_path: Path) ->
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
-    execute_sql(plain / run_folder.LEDGER, "DELETE FROM records WHERE kind = 'close'")
+    execute_sql(plain / run_folder.LEDGER_FILE, "DELETE FROM records WHERE kind = 'close'")
     assert not verify_run(plain).closed
 
 
@@ -163,7 +165,7 @@ def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
 
 def rewrite_chain(folder: Path, change: Any) -> str:
     """Change records and recompute the whole chain, as a skilled forger would; return the new head."""
-    with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
+    with closing(sqlite3.connect(folder / run_folder.LEDGER_FILE)) as connection, connection:
         previous = FIRST_LINK
         for seq, kind, key, at, body in connection.execute(
             "SELECT seq, kind, key, at, body FROM records ORDER BY seq"
@@ -253,7 +255,7 @@ class TestHead:
             "DELETE FROM texts WHERE id >= 1048576 * (SELECT max(seq) - 4 FROM records)",
             "DELETE FROM records WHERE seq >= (SELECT max(seq) - 4 FROM records)",
         ):
-            execute_sql(plain / run_folder.LEDGER, statement)
+            execute_sql(plain / run_folder.LEDGER_FILE, statement)
         assert verify_run(plain).traces == 9, "it is whole in itself"
         with pytest.raises(TraceMismatch, match="no record has it"):
             verify_run(plain, expect_head=head)
@@ -275,7 +277,7 @@ class TestRescoredRun:
         other = rescore_run(plain, tmp_path / "other", CHANGED)
         assert verify_run(other).base is not None
         execute_sql(
-            plain / run_folder.LEDGER,
+            plain / run_folder.LEDGER_FILE,
             "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)",
         )
         with pytest.raises(TraceMismatch, match=r"plain.* differs from what was written"):
@@ -292,7 +294,7 @@ class TestRescoredRun:
 
     def test_a_cut_base_is_found(self, plain: Path, tmp_path: Path) -> None:
         other = rescore_run(plain, tmp_path / "other", CHANGED)
-        execute_sql(plain / run_folder.LEDGER, "DELETE FROM records WHERE kind = 'close'")
+        execute_sql(plain / run_folder.LEDGER_FILE, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(TraceMismatch, match="is not the one that"):
             verify_run(other)
 

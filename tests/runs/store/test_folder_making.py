@@ -10,10 +10,10 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.store.folder import (
     CONFIG,
-    LEDGER,
-    LOCK,
-    PLANNING,
-    SEAL,
+    LEDGER_FILE,
+    LOCK_FILE,
+    PLANNING_FILE,
+    SEAL_FILE,
     config_text,
     create_folder,
     refuse_foreign,
@@ -52,25 +52,28 @@ class TestCreateFolder:
         folder = tmp_path / "a" / "b"
         made = create_folder(folder)
         assert made == [folder, tmp_path / "a"]
-        for name in (LEDGER, LOCK):
+        for name in (LEDGER_FILE, LOCK_FILE):
             (folder / name).touch()
         remove_folder(folder, made)
         assert list(tmp_path.iterdir()) == []
 
     def test_an_existing_folder_and_its_seal_are_kept(self, tmp_path: Path) -> None:
         assert create_folder(tmp_path) == []
-        for name in (LEDGER, SEAL):
+        for name in (LEDGER_FILE, SEAL_FILE):
             (tmp_path / name).touch()
         remove_folder(tmp_path, [])
-        assert [one.name for one in tmp_path.iterdir()] == [SEAL]
+        assert [one.name for one in tmp_path.iterdir()] == [SEAL_FILE]
 
     def test_the_calls_of_an_unfinished_planning_are_kept(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
         made = create_folder(folder)
-        for name in (LEDGER, PLANNING, f"{PLANNING}-wal"):
+        for name in (LEDGER_FILE, PLANNING_FILE, f"{PLANNING_FILE}-wal"):
             (folder / name).touch()
         remove_folder(folder, made)
-        assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
+        assert sorted(one.name for one in folder.iterdir()) == [
+            PLANNING_FILE,
+            f"{PLANNING_FILE}-wal",
+        ]
         with pytest.raises(
             InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"
         ):
@@ -105,7 +108,7 @@ class TestCreateFolder:
 
     def test_leftovers_of_an_unfinished_run_are_accepted(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_bytes(config_text(parse_config({"evaluators": ["criteria"]})))
-        for name in (LOCK, f"{LEDGER}-wal", f"{LEDGER}-shm"):
+        for name in (LOCK_FILE, f"{LEDGER_FILE}-wal", f"{LEDGER_FILE}-shm"):
             (tmp_path / name).touch()
         refuse_foreign(tmp_path)
 
@@ -115,8 +118,8 @@ class TestCreateFolder:
             refuse_foreign(tmp_path)
 
     def test_the_log_of_a_missing_ledger_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
-        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; restore {LEDGER} next to it"
+        (tmp_path / f"{LEDGER_FILE}-wal").write_bytes(b"records")
+        wrong = rf"{LEDGER_FILE}-wal: is the log of a {LEDGER_FILE} that is not there; restore {LEDGER_FILE} next to it"
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
@@ -127,9 +130,9 @@ class TestCreateFolder:
         self, tmp_path: Path, kind: str, what: str
     ) -> None:
         refuse_links(tmp_path)
-        (tmp_path / LEDGER).touch()
+        (tmp_path / LEDGER_FILE).touch()
         refuse_links(tmp_path)
-        seal = tmp_path / SEAL
+        seal = tmp_path / SEAL_FILE
         seal.mkdir() if kind == "folder" else seal.symlink_to("nowhere")
         with pytest.raises(
             InputError, match=rf"^{re.escape(str(seal))}: is {what}, .*; put the file there$"

@@ -8,10 +8,10 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.header import (
-    Extent,
     Header,
     ModelIdentity,
     Origin,
+    RunExtent,
     changes,
     differences,
     format_value,
@@ -21,7 +21,7 @@ from jurygraph.runs.store.header import (
     read_header,
 )
 from jurygraph.runs.store.ledger import MAX_TEXTS, Ledger, RecordDraft
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import EvaluatorRecord
 from jurygraph.sources import FileDigest, TableColumns, parse_config
 from tests.rows import all_rows
@@ -166,7 +166,7 @@ def test_a_combiner_used_by_one_run_only_is_no_difference() -> None:
 
 
 def test_an_erased_digest_agrees_with_any_file() -> None:
-    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED))
+    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED_TEXT))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
@@ -221,7 +221,7 @@ class TestRecord:
         return ledger
 
     def test_a_header_survives_storage_with_its_digests_as_a_text(self, tmp_path: Path) -> None:
-        written = header(extent=Extent(tasks=2, responses=5), edges=TASKS)
+        written = header(extent=RunExtent(tasks=2, responses=5), edges=TASKS)
         ledger = self.store_header(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
@@ -236,13 +236,13 @@ class TestRecord:
         ledger.commit()
         found = read_header(ledger)
         assert found.responses is not None
-        assert (found.tasks.sha256, found.responses.sha256) == (ERASED, ERASED)
+        assert (found.tasks.sha256, found.responses.sha256) == (ERASED_TEXT, ERASED_TEXT)
         assert (found.tasks.name, found.profiles) == ("tasks.jsonl", None)
 
     def test_a_run_with_a_base_stores_no_digests(self, tmp_path: Path) -> None:
         ledger = self.store_header(tmp_path, header(base=origin_of("r0", "../base")))
         assert list(ledger.stored_texts(1, 1)) == []
-        assert read_header(ledger).tasks.sha256 == ERASED
+        assert read_header(ledger).tasks.sha256 == ERASED_TEXT
 
     @pytest.mark.parametrize(
         ("body", "kind"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
-    ERASED,
+    ERASED_TEXT,
     Texts,
     count_discarded,
     number_shared_lists,
@@ -179,8 +179,8 @@ class TestVerdict:
         again = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ())
         assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
             0.25,
-            ERASED,
-            ERASED,
+            ERASED_TEXT,
+            ERASED_TEXT,
             3,
         )
 
@@ -195,7 +195,7 @@ class TestVerdict:
         )
         (stored,) = body["verdicts"]
         assert unpack_message(stored, dict(enumerate(texts))) == SECRET
-        assert unpack_message(stored, {}) == ERASED
+        assert unpack_message(stored, {}) == ERASED_TEXT
         reason = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
         for verdict in (reason, RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5)):
             body, texts = pack(trace(verdict))
@@ -242,7 +242,7 @@ class TestTrace:
         again = unpack_material(body["material"][0], "r", {})
         assert (again.name, again.response, again.status, again.data) == ("m", "r", "failed", None)
         assert again.failure is not None
-        assert again.failure.kind == ERASED
+        assert again.failure.kind == ERASED_TEXT
 
 
 class TestShape:

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
-    ERASED,
+    ERASED_TEXT,
     pack_reward,
     pack_task,
     read_planning_results,
@@ -111,7 +111,7 @@ def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None
     assert unpack_verdict(body["verdicts"][0], "r", SURVEY, dict(enumerate(texts)), ()) == verdict
     erased = unpack_verdict(body["verdicts"][0], "r", SURVEY, {}, ()).failure
     assert erased is not None
-    assert erased.message == ERASED
+    assert erased.message == ERASED_TEXT
 
 
 def test_examples_and_both_orders_of_a_verdict_survive() -> None:

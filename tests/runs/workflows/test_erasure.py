@@ -11,7 +11,7 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
+from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.runs.workflows.erasure import erase, preview
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -98,7 +98,7 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
     reasons = {
         verdict.reason for verdict in there["t2/r2"].trace.verdicts if verdict.score is not None
     }
-    assert reasons <= {ERASED, ""}
+    assert reasons <= {ERASED_TEXT, ""}
     assert group.encode() not in read_folder(run)
 
 
@@ -126,7 +126,7 @@ def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:
     verify_run(run)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
         Run.open(run).plan_of("t3")
-    assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED
+    assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED_TEXT
 
 
 def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -
     assert digest in read_folder(run)
     erase(run, "response", "t1/r0", "")
     assert digest not in read_folder(run)
-    assert Run.open(run).header.tasks.sha256 == ERASED
+    assert Run.open(run).header.tasks.sha256 == ERASED_TEXT
 
 
 def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
-from jurygraph.studies.credit import RubricSheet, Sheets
+from jurygraph.studies.credit import RubricSheet, ScoreSheets
 from tests.aggregation.reference import rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}
@@ -73,9 +73,9 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     )
 
 
-def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> Sheets:
+def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> ScoreSheets:
     each = [sheet_of(f"t{place}", group) for place, group in enumerate(groups)]
-    return Sheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each)
+    return ScoreSheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each)
 
 
 @st.composite

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from jurygraph.inference.clusters import share_interval
 from jurygraph.studies import preference
-from jurygraph.studies.preference import SECTIONS, Comparisons, Duel, Place, PreferenceOutcome
+from jurygraph.studies.preference import (
+    SECTIONS,
+    Comparisons,
+    PreferenceComparison,
+    PreferenceOutcome,
+    SetPlace,
+)
 from tests.studies.figures import Figures, figures_of
 from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
 
@@ -80,7 +86,9 @@ def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(
 ) -> None:
     outcomes = [
         PreferenceOutcome(
-            str(n), Place("RewardBench", "Safety", subset), Duel("right" if right else "wrong")
+            str(n),
+            SetPlace("RewardBench", "Safety", subset),
+            PreferenceComparison("right" if right else "wrong"),
         )
         for n, (subset, right) in enumerate(drawn)
     ]
@@ -99,8 +107,8 @@ def test_variants_of_one_prompt_are_one_unit() -> None:
     outcomes = [
         PreferenceOutcome(
             str(n),
-            Place("other", "a", "a"),
-            Duel("right" if n // 10 < 5 else "wrong"),
+            SetPlace("other", "a", "a"),
+            PreferenceComparison("right" if n // 10 < 5 else "wrong"),
             f"g{n // 10}",
         )
         for n in range(80)

@@ -13,9 +13,9 @@ from benchmarks.simulation.coverage import AMBIGUITY
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import (
-    BEHAVIOURS,
     CONFIGURATIONS,
-    CONFUSION,
+    CONFUSION_BY_BEHAVIOUR,
+    RATER_BEHAVIOURS,
     Setting,
     SimulatedEvaluation,
 )
@@ -73,9 +73,10 @@ def test_every_item_has_the_requested_number_of_different_annotators(
     assert set(drawn.label.tolist()) <= {0, 1, 2}
     assert by.max() < annotators == len(drawn.behaviours) == len(drawn.confusions)
     assert all(
-        Counter(drawn.behaviours)[kind] <= many for kind, many in zip(BEHAVIOURS, pool, strict=True)
+        Counter(drawn.behaviours)[kind] <= many
+        for kind, many in zip(RATER_BEHAVIOURS, pool, strict=True)
     )
-    assert_allclose(drawn.confusions, [CONFUSION[kind] for kind in drawn.behaviours])
+    assert_allclose(drawn.confusions, [CONFUSION_BY_BEHAVIOUR[kind] for kind in drawn.behaviours])
     assert ((drawn.ambiguity >= 0.0) & (drawn.ambiguity <= 1.0)).all()
 
 
@@ -91,14 +92,14 @@ def test_ambiguity_follows_the_documented_beta_distribution(
 
 
 def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
-    kind = np.array([BEHAVIOURS.index(one) for one in large.behaviours])[large.annotator]
+    kind = np.array([RATER_BEHAVIOURS.index(one) for one in large.behaviours])[large.annotator]
     truth, blurred = large.truth[large.item], large.ambiguity[large.item]
     ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
-    for place, name in enumerate(BEHAVIOURS):
+    for place, name in enumerate(RATER_BEHAVIOURS):
         for cls in range(3):
             for low, high in ranges:
                 own = (kind == place) & (truth == cls) & (low <= blurred) & (blurred < high)
-                for label, clear in enumerate(CONFUSION[name][cls]):
+                for label, clear in enumerate(CONFUSION_BY_BEHAVIOUR[name][cls]):
                     chances = (1.0 - blurred[own]) * clear + blurred[own] / 3.0
                     error = np.sqrt((chances * (1.0 - chances)).sum()) / own.sum()
                     assert (
@@ -110,12 +111,12 @@ def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEv
 def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
     drawn = simulate.stableval(Setting(items=20_000, ambiguous=False), 0)
     assert (drawn.ambiguity == 0.0).all()
-    kind = np.array([BEHAVIOURS.index(one) for one in drawn.behaviours])[drawn.annotator]
-    for place, name in enumerate(BEHAVIOURS):
+    kind = np.array([RATER_BEHAVIOURS.index(one) for one in drawn.behaviours])[drawn.annotator]
+    for place, name in enumerate(RATER_BEHAVIOURS):
         for cls in range(3):
             own = drawn.label[(kind == place) & (drawn.truth[drawn.item] == cls)]
             assert all(
-                is_near((own == label).mean(), CONFUSION[name][cls][label], len(own))
+                is_near((own == label).mean(), CONFUSION_BY_BEHAVIOUR[name][cls][label], len(own))
                 for label in range(3)
             )
 

@@ -5,7 +5,7 @@ import pytest
 from jurygraph.aggregation.consensus.fitting import METHODS
 from jurygraph.studies.simulate import (
     CONFIGURATIONS,
-    PARTS,
+    SIMULATED_PARTS,
     Setting,
     count_evaluations,
     recovery,
@@ -38,4 +38,4 @@ def test_progress_reaches_the_number_of_evaluations() -> None:
     done: list[int] = []
     report(("gaps", "decompr"), range(1), done.append)
     assert sum(done) == count_evaluations(("gaps", "decompr"), range(1)) == 2
-    assert count_evaluations(PARTS, range(100)) == 100 * 21
+    assert count_evaluations(SIMULATED_PARTS, range(100)) == 100 * 21

@@ -12,7 +12,7 @@ from jurygraph.studies.stability import (
     diagnose_drift,
     variance,
     weight_shift,
-    wording_alone,
+    wording_variance,
 )
 from tests.rows import all_rows
 
@@ -75,7 +75,7 @@ def test_a_judge_blind_to_wording_has_1_by_the_same_divisor_and_the_factor_of_it
     found = sem_over_rep(variants, repeats)
     assert found is not None
     assert found.value == pytest.approx(3.5 / 2.0 * (4 - 2) / 4)  # d = 2 · (3 - 1)
-    part = wording_alone({"a": [4.0], "b": [3.0]}, {"a": [1.0], "b": [3.0]})
+    part = wording_variance({"a": [4.0], "b": [3.0]}, {"a": [1.0], "b": [3.0]})
     assert part is not None
     assert part.value == 1.5
     rng = np.random.default_rng(1)
@@ -102,7 +102,9 @@ def test_few_repeats_have_no_ratio_and_equal_ones_an_infinite_one(
 def test_a_part_of_wording_below_0_is_0_with_the_upper_end_of_its_interval() -> None:
     rng = np.random.default_rng(2)
     noise = rng.chisquare(4, 30) / 4
-    found = wording_alone(dict(enumerate_(0.8 * noise)), dict(enumerate_(rng.chisquare(4, 30) / 4)))
+    found = wording_variance(
+        dict(enumerate_(0.8 * noise)), dict(enumerate_(rng.chisquare(4, 30) / 4))
+    )
     assert found is not None
     assert (found.value, found.low) == (0.0, 0.0)
     assert found.high is not None
