@@ -403,7 +403,9 @@ class Jury(ShortRepr):
         async with aclosing(self._schedule(to_groups("groups", groups), sink).run()) as results:
             async for finished in results:
                 yield [
-                    group._replace(outcome=result_or_error(partial(self._result_or_raise, group.outcome)))
+                    group._replace(
+                        outcome=result_or_error(partial(self._result_or_raise, group.outcome))
+                    )
                     for group in finished
                 ]
 

@@ -21,7 +21,7 @@ from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
-    Stamp,
+    VerdictRecorder,
     make_stamp,
 )
 from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
@@ -89,7 +89,7 @@ def evaluator_calls(
     gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
-    stamps: dict[str, Stamp] = {}
+    stamps: dict[str, VerdictRecorder] = {}
     for judgement in judgements:
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)

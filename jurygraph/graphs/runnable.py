@@ -132,7 +132,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
 
 async def stream_events(
-    score: Callable[[Listener], Any],
+    score: Callable[[EventListener], Any],
 ) -> AsyncGenerator[Event, None]:
     """Yield the events that `score` gives to its listener, while it runs; then raise its error, if it has one."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()

@@ -74,8 +74,8 @@ async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[s
     """
     groups = runtime.context
     turn = state["turn"] + 1
-    arrived = await groups.wait()
-    await _read_answers(arrived)
+    arrived_groups = await groups.wait()
+    await _read_answers(arrived_groups)
     # response gates read the whole text
     texts = (response.text for entry in arrived_groups for response in entry.group.responses)
     longest = max(map(len, texts), default=0)
