@@ -350,7 +350,8 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
             return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(str(path[-1]), names)
     if hint is None and len(path) > 1 and path[-1] in model.model_fields:
-        hint = f"write it at the top, not below `{path[-2]}`"
+        owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
+        hint = f"write it at the top, not below `{owner}`"
     return Problem(path, "unknown", hint or listed)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jurygraph.messages import note_similar_names, shell_quote, validate
-from jurygraph.schema import Criterion, Response, Task
+from jurygraph.schema import Criterion, Response, Task, TaskLine
 from tests.rows import all_rows
 
 
@@ -35,6 +35,12 @@ def test_names_of_other_projects_lead_to_the_fields_that_they_mean() -> None:
         needed = {"id": "a", "query": "?"} if model is Task else {"text": "!"}
         problem = validate(model, {**needed, wrong: "x"})
         assert str(problem) == f"unknown; did you mean {right}?"
+
+
+def test_a_field_of_the_whole_in_an_entry_of_a_list_is_told_its_place() -> None:
+    row = {"id": "a", "query": "?", "responses": [{"text": "!", "stakeholders": []}]}
+    problem = validate(TaskLine, row)
+    assert str(problem) == "unknown; write it at the top, not below `responses`"
 
 
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:

@@ -107,9 +107,8 @@ class Failure(FrozenModel):
 
     def name_cause(self, has_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""
-        return (
-            "unusable reply" if has_calls and self.cause == "response" else f"{self.cause} failure"
-        )
+        is_reply = has_calls and not self.is_transient  # past a time limit is the code that read it
+        return "unusable reply" if is_reply else f"{self.cause} failure"
 
 
 class Evidence(FrozenModel):

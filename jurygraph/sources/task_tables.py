@@ -353,7 +353,7 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
             problem = f"is {quote(file)}, which is not below {root}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
             candidate = root / file
-            if candidate.is_file() and _is_below(str(candidate), root):
+            if os.path.isfile(candidate) and _is_below(str(candidate), root):
                 meant = quote(os.path.relpath(candidate))
                 hint = f"names are read from the current folder: write {meant}"
             return Problem(("facts", "tables", name, "file"), problem, hint)

@@ -423,15 +423,16 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
             others.append(judge)
     if by_judge:
         figures["judges"] = by_judge
-        same = "Each judge alone gives this order, too."
-        turned = f"By {join_names(others)} alone the order is another one: see the last table."
-        conclusion.append(turned if others else same)
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
+    elif by_judge:
+        same = "Each judge alone gives this order, too."
+        turned = f"By {join_names(others)} alone the order is another one: see the last table."
+        conclusion.append(turned if others else same)
     by_judge = [{**row, "agent": name_agent(row["agent"])} for row in by_judge]
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)

@@ -84,7 +84,9 @@ class AgentDifference:
             )
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
-            conclusion = "by more than chance" if self.is_clear else "which may be chance"
+            is_reversed = self.high < 0.0 and not self.left_out  # the second is ahead for sure
+            is_sure = self.is_clear or is_reversed
+            conclusion = "by more than chance" if is_sure else "which may be chance"
         sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
             could = f"{format_number(self.least)} to {format_number(self.most)}"

@@ -11,6 +11,14 @@ from tests.rows import all_rows
 WHY = Failure(cause="response", kind="refused")
 
 
+def test_a_reply_that_could_not_be_used_is_called_that_and_a_time_limit_after_it_is_none() -> None:
+    late = Failure(cause="response", kind="time-limit")
+    named = [
+        failure.name_cause(has_calls) for failure in (WHY, late) for has_calls in (True, False)
+    ]
+    assert named == ["unusable reply", *["response failure"] * 3]
+
+
 @all_rows("score", [None, 0.5])
 @all_rows("status", ["ok", "abstained", "failed", "not_applicable"])
 def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: float | None) -> None:

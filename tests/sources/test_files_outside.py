@@ -69,6 +69,9 @@ def test_a_file_beside_the_tasks_is_named_as_the_current_folder_sees_it(
     name = f"{project.name}/places.csv"
     assert problem.remedy == f"names are read from the current folder: write '{name}'"
     assert check_table_files(facts(name), project) is None
+    too_long = check_table_files(facts("../" + "x" * 5000), project)
+    assert too_long is not None
+    assert str(too_long.remedy).startswith("move the file there")
 
 
 @all_rows("file", BELOW)

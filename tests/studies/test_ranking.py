@@ -120,7 +120,13 @@ JUDGES = {
 """The strict one prefers what is short, and the mild one what is kind."""
 
 
-def _judged(judges: list[str], folder: Path, **settings: Any) -> Path:
+TEXTS = {"warm": ["a kind answer", "kk it is, and kind"], "curt": ["no", "kk no"]}
+"""The answers of each agent."""
+
+
+def _judged(
+    judges: list[str], folder: Path, texts: dict[str, list[str]] = TEXTS, **settings: Any
+) -> Path:
     rubric = jg.Rubric.model_validate(
         {
             "criteria": [
@@ -130,7 +136,6 @@ def _judged(judges: list[str], folder: Path, **settings: Any) -> Path:
         }
     )
     use = {"use": "criteria", "judges": judges, "samples": 2, "fold": "mean"}
-    texts = {"warm": ["a kind answer", "kk it is, and kind"], "curt": ["no", "kk no"]}
     with jg.Jury(
         models={name: JUDGES[name] for name in judges},
         evaluators=[use],
@@ -170,6 +175,13 @@ def test_each_judge_of_a_panel_gives_the_order_that_it_would_alone(
     # in a panel the weights of criteria move nothing, so they are no settings
     offered = "criteria.kind.weight" in report.figures["searched"]
     assert offered == (combiner is None)
+
+
+def test_of_one_agent_judges_are_said_to_give_no_order(tmp_path: Path) -> None:
+    with closing(Run.open(_judged([*JUDGES], tmp_path, {"warm": TEXTS["warm"]}))) as run:
+        report = measure_ranking(AgentRanker(run))
+    assert [row["judge"] for row in report.figures["judges"]] == [*JUDGES]
+    assert report.conclusion == ["there is one agent alone, so that no order can turn"]
 
 
 def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRanker) -> None:

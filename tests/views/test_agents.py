@@ -60,6 +60,22 @@ def test_a_higher_mean_over_other_tasks_is_not_called_a_lead() -> None:
     assert not best.lead.is_clear
 
 
+def test_who_is_ahead_over_the_tasks_of_both_may_be_so_by_more_than_chance() -> None:
+    first = rewards("nova", *[0.4, 0.41] * 15, *[1.0] * 20)
+    second = rewards("relay", *[0.5, 0.52] * 15)
+    best, _ = rank_agents([*first, *second], (0.0, 1.0))
+    assert best.lead is not None
+    ahead = "relay is ahead over tasks of both"
+    assert f"but {ahead}, by more than chance: the difference is -0.105" in best.lead.sentence
+    assert not best.lead.is_clear
+    # the failed reward could have changed that
+    best, _ = rank_agents(
+        [*first, *second, *rewards("relay", *[0.5] * 30, (0.0, 1.0))[30:]], (0, 1)
+    )
+    assert best.lead is not None
+    assert f"but {ahead}, which may be chance: " in best.lead.sentence
+
+
 def test_an_interval_ends_where_rewards_end() -> None:
     first, second = rank_agents(
         [*rewards("best", 1.0, 1.0, 0.5), *rewards("worst", 0.0, 0.5, 0.0)], (0.0, 1.0)

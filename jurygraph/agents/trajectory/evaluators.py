@@ -426,7 +426,9 @@ def _occurs_in_text(figures: str, text: str) -> bool:
 
 
 _CODE = re.compile(
-    r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+\b|\b\d+(?:\.\d+){2,}\b|\b0\d{3,}\b"
+    r"\b(?!\d\d?[ap]m\b)(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+(?=(?:[ap]m)?\b)"
+    r"|\b\d+(?:\.\d+){2,}\b|\b0\d{3,}\b",
+    re.IGNORECASE,
 )
 """A word of letters and digits, a date, a time, a version, or digits after a 0, as of a postcode."""
 _NUMBER = re.compile(

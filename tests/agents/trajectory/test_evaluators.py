@@ -182,6 +182,8 @@ def test_codes_that_begin_with_zero_decimal_commas_and_hours_are_figures_of_the_
     wrong = "T-004599 to 01099 costs 1.247,90 and comes at 9pm on 13.05.2024, not at 10:30am."
     invented = judge("tools.grounded", [call("{}"), found, say(wrong)])
     assert (invented.score, invented.native) == (0.0, 7)
+    times = say("Trains leave at 9am, 10AM and 11:30am.")
+    assert judge("tools.grounded", [call("{}"), result("9:00, 10:00, 11:30"), times]).score == 1.0
 
 
 HUGE = '{"x": 1' + "0" * 400 + "}"
