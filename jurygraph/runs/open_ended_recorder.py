@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_r
 from jurygraph.runs.run import WAS_ERASED, ScoredResponse, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Material, Plan, RecordedVerdict, Task, Trace
+from jurygraph.schema import Material, Plan, RecordedVerdict, Response, Task, Trace
 from jurygraph.sources.files import close_on_error
 
 _MAX_KEPT_PLANS = 1024
@@ -120,7 +120,7 @@ class OpenEndedRecorder:
             self._record_step(name)
         with close_on_error(partial(self.end, begun)):
             if name not in self._stored:
-                self._refuse_stored_ids(group)
+                self._refuse_stored_ids(begun.responses, group.unnamed)
                 return begun
             repeated = self._repeat(begun)
         if not isinstance(repeated, Group):
@@ -157,13 +157,18 @@ class OpenEndedRecorder:
             raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
         return stored
 
-    def _refuse_stored_ids(self, group: Group) -> None:
-        for position, response in enumerate(group.responses):
-            if position in group.unnamed:  # a new group's name is new
-                continue
+    def _refuse_stored_ids(self, responses: Sequence[Response], unnamed: Collection[int]) -> None:
+        """Raise `InputError` for a response whose id is stored, in another group.
+
+        So may one be that comes from the group and the position, as it does at the `unnamed` positions: somebody gave
+        that id to a response, or a task or a phase has "@" or ":" in its name.
+        """
+        for position, response in enumerate(responses):
             if self._run.ledger.find("trace", response.id) is not None:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
+                if position in unnamed:
+                    hint = "give it another id, or its task or phase another name"
                 raise InputError(f"{problem}, in another group; {hint}")
 
     def _repeat(self, group: Group) -> Group | list[Trace]:

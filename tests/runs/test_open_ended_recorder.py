@@ -90,6 +90,18 @@ def test_the_same_group_at_the_same_step_is_read_and_another_one_refused(tmp_pat
     check(tmp_path / "run").close()
 
 
+def test_an_id_that_comes_from_a_group_is_no_other_response_s(tmp_path: Path) -> None:
+    with jg.Jury(**CODE, record=tmp_path / "run") as jury:
+        jury.score(OTHER, [jg.Response(id="eggs@3/1", text="4")])
+        with pytest.raises(jg.InputError, match="'eggs@3/1' is stored .* in another group; give"):
+            jury.score(TASK, ["9"], step=3)
+        jury.score(TASK.model_copy(update={"id": "a@b"}), ["9"], phase="c")
+        with pytest.raises(jg.InputError, match="'a@b@c:1/1' is stored"):
+            jury.score(TASK.model_copy(update={"id": "a"}), ["9"], phase="b@c")
+    with check(tmp_path / "run") as run:
+        assert ids(list(run.traces())) == ["eggs@3/1", "a@b@c:1/1"]
+
+
 def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> None:
     seen: list[str] = []
     is_down = True
