@@ -93,7 +93,7 @@ def test_the_same_group_at_the_same_step_is_read_and_another_one_refused(tmp_pat
 def test_an_id_that_comes_from_a_group_is_no_other_response_s(tmp_path: Path) -> None:
     with jg.Jury(**CODE, record=tmp_path / "run") as jury:
         jury.score(OTHER, [jg.Response(id="eggs@3/1", text="4")])
-        with pytest.raises(jg.InputError, match="'eggs@3/1' is stored .* in another group; give"):
+        with pytest.raises(jg.InputError, match=r"'eggs@3/1' is stored .* in another group; give"):
             jury.score(TASK, ["9"], step=3)
         jury.score(TASK.model_copy(update={"id": "a@b"}), ["9"], phase="c")
         with pytest.raises(jg.InputError, match="'a@b@c:1/1' is stored"):
