@@ -201,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SystemExit as end:
         limits = sys.modules.get("jurygraph.graphs.time_limits")
         # The interpreter could not destroy these tasks.
-        if argv is None and limits is not None and limits.LEFT_ALONE:
+        if argv is None and limits is not None and limits.ABANDONED_TASKS:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(end.code or 0))
