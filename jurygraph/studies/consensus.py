@@ -752,11 +752,22 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
 
 
 def _item_table(figures: Figures) -> ReportTable:
-    """Return the items, the most ambiguous first."""
+    """Return the items in doubt, the most ambiguous first; of a majority the ties, and what one vote decides."""
+    found = figures["items"]
+    classes = figures["classes"]
+    if figures["method"] == "majority":
+        deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
+        deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
+        votes: list[list[object]] = []
+        for name, decider in deciders.items():
+            labels = name_likeliest_classes(classes, found[name]["posterior"])
+            votes.append([name, decider, labels])
+        return ReportTable(("items in doubt", "decided by", "class"), votes, most=_MAX_ROWS)
     rows = []
-    for name, item in _sort_descending(figures["items"], "ambiguity"):
-        labels = name_likeliest_classes(figures["classes"], item["posterior"])
-        rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
+    for name, item in _sort_descending(found, "ambiguity"):
+        if item["ambiguity"] > 0.0:
+            labels = name_likeliest_classes(classes, item["posterior"])
+            rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 

@@ -394,6 +394,9 @@ def assign(
         saved = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in saved.items.items()}
         sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
+        if saved.close:
+            reason = "by majority vote, items that one vote decides are in doubt, too"
+            print_message(f"{ambiguous}: {reason}: {len(saved.close)}")
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )
