@@ -215,10 +215,13 @@ def _read_ballots(
     gold: Path | None,
 ) -> VoteColumns:
     files = [
-        read_votes(path, file_columns, RATING_COLUMN_OPTIONS)
+        read_votes(path, file_columns, RATING_COLUMN_OPTIONS, classes)
         for path, file_columns in columns_by_file(ratings, columns)
     ]
     for file in files:
+        if file.empty:
+            reason = "n/a, NA, unsure, ? or -, unless --classes names it"
+            print_message(f"{file.path}: {file.empty} rows have no label ({reason})")
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
