@@ -683,8 +683,9 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield ReportTable(header, rows, digits=_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
-    findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
-    yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+    if figures["agents"]:
+        findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
+        yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
     yield _annotator_table(figures["annotators"])
     yield _RATES_LEGEND
     yield from _guessing_annotators(figures)
