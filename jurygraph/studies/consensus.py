@@ -745,6 +745,17 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
         yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
+def list_labels(fitted: FittedConsensus) -> list[dict[str, str]]:
+    """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
+    rows = []
+    credited = fitted.items_by_method(fitted.method)
+    for name, posterior in zip(credited.items, credited.posterior.tolist(), strict=True):
+        is_decided = posterior.count(max(posterior)) == 1
+        label = name_likeliest_classes(fitted.ballots.classes, posterior) if is_decided else ""
+        rows.append({"item": str(name), "label": label})
+    return rows
+
+
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
     """Return the likeliest class of an item, or all of equal probability."""
     greatest = max(posterior)

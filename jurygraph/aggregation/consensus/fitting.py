@@ -2,7 +2,6 @@
 by majority, the baseline; and estimates on parts of the votes: stability of rankings, intervals by resampling."""
 
 import math
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
