@@ -131,14 +131,35 @@ def read_ratings(
 
 
 def read_votes(
-    path: str | Path, columns: Mapping[str, str] = {}, options: Mapping[str, str] = {}
+    path: str | Path,
+    columns: Mapping[str, str] = {},
+    options: Mapping[str, str] = {},
+    classes: Sequence[str] = (),
 ) -> VotesFile:
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
-    A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
-    are numerals, else words. Raises as `read_ratings` does.
+    A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
+    one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
+    Raises as `read_ratings` does.
     """
-    return _with_numeric_labels(read_models(Path(path), Vote, columns, options))
+    file = read_models(Path(path), Vote, columns, options)
+    named = {name.casefold() for name in classes}
+    rows = []
+    for position, vote in file.rows:
+        if str(vote.label).casefold() not in named and is_no_label(vote.label):
+            vote = vote.model_copy(update={"label": None})
+        rows.append((position, vote))
+    empty = _count_labels(file.rows) - _count_labels(rows)
+    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty))
+
+
+def _count_labels(rows: Iterable[tuple[str, Vote]]) -> int:
+    return sum(vote.label is not None for _, vote in rows)
+
+
+def is_no_label(label: Label | None) -> bool:
+    """Return whether a label is a word for none, such as n/a or ?."""
+    return isinstance(label, str) and _DECISIONS.get(label.strip().casefold(), False) is None
 
 
 def read_rated_texts(

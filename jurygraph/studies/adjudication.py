@@ -58,6 +58,12 @@ class SavedConsensus(FrozenModel):
     counts: _SavedCounts
     agents: Mapping[str, AgentScore]
     items: Mapping[str, _SavedItem]
+    decided_by_one: tuple[str, ...] = ()
+
+    @property
+    def close(self) -> frozenset[str]:
+        """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
+        return frozenset(self.decided_by_one if self.method == "majority" else ())
 
     @property
     def high(self) -> int:
@@ -111,14 +117,14 @@ def read_consensus(path: Path) -> SavedConsensus:
 def select_ambiguous(
     saved: SavedConsensus, above: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has an ambiguity greater than `above`.
+    """Return those of the items of which a consensus has an ambiguity greater than `above`, or that are `close`.
 
     Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_of_key = {item.key: item for item in items}
     selected = []
     for name, saved_item in saved.items.items():
-        if saved_item.ambiguity > above:
+        if saved_item.ambiguity > above or name in saved.close:
             if name not in item_of_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
@@ -128,7 +134,9 @@ def select_ambiguous(
         problem = f"no item is more ambiguous than {above:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
         if saved.method == "majority":
-            problem += " by majority vote, for which only ties are ambiguous"
+            problem += (
+                " by majority vote, for which only ties and items decided by one vote are in doubt"
+            )
             hint = "save the consensus again with --method stableval"
         raise InputError(f"--above: {problem}; {hint}")
     return selected

@@ -48,6 +48,8 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     if half_width >= gap * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
     needed = max(1, math.ceil(count * ((half_width / gap) ** 2 - 1.0)))
+    if needed == 1:
+        return f"about 1 more {noun.removesuffix('s')} like these would tell"
     return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
 
 
@@ -72,7 +74,7 @@ def describe_agreement(
     if grade == -1:
         return f"{better}, but not well, which takes {good:g}: {detail}."
     need = describe_needed_count(cell, good, count, noun)
-    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told; {need}."
+    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told ({_show(cell)}); {need}."
 
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:

@@ -683,8 +683,9 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     yield ReportTable(header, rows, digits=_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
-    findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
-    yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+    if figures["agents"]:
+        findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
+        yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
     yield _annotator_table(figures["annotators"])
     yield _RATES_LEGEND
     yield from _guessing_annotators(figures)
@@ -744,6 +745,17 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
         yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
+def list_labels(fitted: FittedConsensus) -> list[dict[str, str]]:
+    """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
+    rows = []
+    credited = fitted.items_by_method(fitted.method)
+    for name, posterior in zip(credited.items, credited.posterior.tolist(), strict=True):
+        is_decided = posterior.count(max(posterior)) == 1
+        label = name_likeliest_classes(fitted.ballots.classes, posterior) if is_decided else ""
+        rows.append({"item": str(name), "label": label})
+    return rows
+
+
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
     """Return the likeliest class of an item, or all of equal probability."""
     greatest = max(posterior)
@@ -752,11 +764,22 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
 
 
 def _item_table(figures: Figures) -> ReportTable:
-    """Return the items, the most ambiguous first."""
+    """Return the items in doubt, the most ambiguous first; of a majority the ties, and what one vote decides."""
+    found = figures["items"]
+    classes = figures["classes"]
+    if figures["method"] == "majority":
+        deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
+        deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
+        votes: list[list[object]] = []
+        for name, decider in deciders.items():
+            labels = name_likeliest_classes(classes, found[name]["posterior"])
+            votes.append([name, decider, labels])
+        return ReportTable(("items in doubt", "decided by", "class"), votes, most=_MAX_ROWS)
     rows = []
-    for name, item in _sort_descending(figures["items"], "ambiguity"):
-        labels = name_likeliest_classes(figures["classes"], item["posterior"])
-        rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
+    for name, item in _sort_descending(found, "ambiguity"):
+        if item["ambiguity"] > 0.0:
+            labels = name_likeliest_classes(classes, item["posterior"])
+            rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 

@@ -437,7 +437,10 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
         remedy = "name who gave each label in `reviewer`"
         if len(set(reviewers)) > 1:
             remedy = "get more labels"
-        raise InputError(f"--consensus: {reason}; {remedy}, or leave --consensus out")
+        raise InputError(
+            f"--consensus: {reason}; {remedy}, or leave --consensus out: the majority of people, or their mean on a "
+            "scale, is then the label"
+        )
     classes = fitted.votes.classes
     likeliest = {
         str(item): float(classes[row.argmax()])

@@ -50,7 +50,6 @@ from jurygraph.studies.report import (
     Report,
     ReportTable,
     as_interval,
-    omission_notes,
 )
 
 COUNTS = ("n", "missing", "failed", "abstained", "unsupported")
@@ -602,7 +601,12 @@ def _describe_need(judge: Figures) -> object:
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
-        yield from omission_notes(judge["left_out"], f"{judge['judge']}: ")
+        reasons = {name: judge[name] for name in COUNTS[1:]} | judge["left_out"]
+        omitted = [f"{count} {reason}" for reason, count in reasons.items() if count]
+        if omitted:
+            labelled = judge["n"] + sum(reasons.values())
+            counted = " + ".join([f"{judge['n']} compared", *omitted])
+            yield f"{judge['judge']}: of the labelled, {labelled} = {counted}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
             scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"

@@ -65,6 +65,17 @@ def test_one_word_among_csv_labels_makes_all_of_them_words(tmp_path: Path) -> No
     assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == ["1", "good", None]
 
 
+@every_form
+def test_a_word_for_no_label_is_none_unless_it_is_a_class(suffix: str, tmp_path: Path) -> None:
+    path = table(tmp_path / f"v{suffix}", row(label="no"), row(label="N/A"), row(label="unsure"))
+    read = read_votes(path)
+    assert (labels(read), read.empty) == (["no", None, None], 2)
+    read = read_votes(path, classes=["no", "Unsure", "yes"])
+    assert (labels(read), read.empty) == (["no", None, "unsure"], 1)
+    mixed = table(tmp_path / "mixed.csv", row(label="1"), row(label="?"))
+    assert labels(read_votes(mixed)) == [1.0, None]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_labels_in_json_keep_their_type(suffix: str, tmp_path: Path) -> None:
     rows = [row(label=2), row(label="2"), row(label=2.5), row(label=None), row(label=" ")]

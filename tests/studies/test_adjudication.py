@@ -210,9 +210,11 @@ def test_items_that_cannot_be_chosen_are_refused(
     with pytest.raises(InputError) as raised:
         select_ambiguous(saved, above, [SheetItem(item=name, text="A") for name in items])
     assert str(raised.value).startswith(problem)
-    voted = saved.model_copy(update={"method": "majority"})
-    with pytest.raises(InputError, match="only ties are ambiguous; save the consensus again with"):
+    voted = saved.model_copy(update={"method": "majority", "decided_by_one": ()})
+    with pytest.raises(InputError, match="only ties and items decided by one vote are in doubt; "):
         select_ambiguous(voted, 1.0, [])
+    close = voted.model_copy(update={"decided_by_one": ("i1",)})
+    assert select_ambiguous(close, 1.0, [SheetItem(item="i1", text="A")])[0].item == "i1"
 
 
 SAVED = (

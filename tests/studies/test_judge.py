@@ -279,8 +279,7 @@ def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_b
         == "about 150 more labels like these would tell"
     )
     assert (
-        describe_needed_count(cell, 0.4, 50, "labels")
-        == "about 1 more labels like these would tell"
+        describe_needed_count(cell, 0.4, 50, "labels") == "about 1 more label like these would tell"
     )
     none = "no number of labels that one could collect would tell"
     assert describe_needed_count(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
@@ -455,8 +454,10 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
     votes = {"a": (True, True, False), "b": (True, False)}
     people = labels(*(JudgedLabel(id=name, target=one, reviewer=f"p{place}")
                       for name, given in votes.items() for place, one in enumerate(given)))  # fmt: skip
-    found = measure(*join_labels([run], people))
+    studies = join_labels([run], people)
+    found = measure(*studies)
     assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
+    assert "of the labelled, 2 = 1 compared + 1 tied" in report(studies).notes[0]
     assert found.ceiling[0].value == 0.25  # one of four pairs
 
 
@@ -799,7 +800,10 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
     assert by_majority.judges[0].accuracy.value < by_consensus.judges[0].accuracy.value
     assert by_consensus.judges[0].accuracy.value > 0.94
     assert by_consensus.ceiling[0].value == pytest.approx(np.mean(list(right.values())), abs=0.03)
-    with pytest.raises(InputError, match=r"--consensus: .*name who gave each label in `reviewer`"):
+    with pytest.raises(
+        InputError,
+        match=r"--consensus: .*name who gave each label in `reviewer`, or leave --consensus out: the majority of ",
+    ):
         join_labels(
             [run],
             labels(*(one.model_copy(update={"reviewer": None}) for one in people)),

@@ -1,6 +1,7 @@
 """Consensus of annotators by Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, with doubts about it;
 by majority, the baseline; and estimates on parts of the votes: stability of rankings, intervals by resampling."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -266,7 +267,13 @@ def too_small(votes: Votes) -> str | None:
         return reason
     depth = panel_structure(votes).depth
     if depth < LEAST_DEPTH:
-        return f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
+        remedy = "items need more than 2 labels each"
+        if depth > 0.0:  # which grows as the labels, with as many an item
+            labels = len(votes.item) - votes.repeated_rows
+            needed = math.ceil(round(labels * (LEAST_DEPTH / depth - 1.0), 6))
+            remedy = f"about {needed:,} labels more, with new items, reach that (now {labels:,})"
+        problem = f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority"
+        return f"{problem} is the better guess; {remedy}"
     return None
 
 

@@ -35,7 +35,8 @@ from jurygraph.interchange.readers import (
 from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.rating import Vote
+from jurygraph.schema.rating import Label, Vote, format_label
+from jurygraph.sources.ratings import is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -45,6 +46,8 @@ RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
 """Formats whose columns a user may name."""
+_MOST_CLASSES = 10
+"""More different words than this are texts, and no scale."""
 ImportSelection = Literal["tasks", "answered"]
 
 OnlyOption = Annotated[
@@ -274,12 +277,26 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
     words = shell_quote(target)
     if rows and rows[0].row.consensus:
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
-    elif any(isinstance(vote.label, str) for vote in votes):
-        words += " --classes LOWEST,…,HIGHEST"
     several = sorted({str(vote.dimension) for vote in votes})
+    if not (rows and rows[0].row.consensus):
+        words += _classes_found([v.label for v in votes if str(v.dimension) == several[0]])
     if len(several) > 1:
         words += f" --dimension {shell_quote(several[0])}"
     return words
+
+
+def _classes_found(labels: Sequence[Label | None]) -> str:
+    """Return the option that names these labels in their order, which may not be that of a scale; none for numbers."""
+    found: dict[str, str] = {}
+    for label in labels:
+        if label is not None and not is_no_label(label):
+            found.setdefault(format_label(label).casefold(), format_label(label))
+    if not any(isinstance(label, str) and not is_no_label(label) for label in labels):
+        return ""
+    if not 1 < len(found) <= _MOST_CLASSES or "," in "".join(found):
+        return " --classes LOWEST,…,HIGHEST"
+    print_message("--classes: in the order found, which is a guess; name them from low to high")
+    return f" --classes {shell_quote(','.join(found.values()))}"
 
 
 def _import_tasks(

@@ -62,6 +62,7 @@ from jurygraph.studies.consensus import (
     VoteColumns,
     collect_votes,
     fit_consensus,
+    list_labels,
     report,
 )
 from jurygraph.studies.report import Report
@@ -148,6 +149,10 @@ def consensus(
     artifact: Annotated[
         Path | None, option("F", "Write the confusions as JSON, for later plans.")
     ] = None,
+    labels_out: Annotated[
+        Path | None,
+        option("F", "Write `item,label` as CSV, for `study judge`; a tie has no label."),
+    ] = None,
     plot: PlotFile = None,
 ) -> Report:
     """Aggregate annotators' labels, with their disagreement (STABLEVAL).
@@ -165,11 +170,8 @@ def consensus(
         jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
         jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
     """
-    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
-        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
-    if artifact is not None:
-        sources = ratings if gold is None else [*ratings, gold]
-        refuse_unwritable(str(artifact), *map(str, sources))
+    written = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
+    _refuse_outputs(written, ratings if gold is None else [*ratings, gold])
     if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
         names = ",".join([classes, *map(str, ratings[1:])])
         raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
@@ -201,10 +203,26 @@ def consensus(
 
         confusions = to_confusions(fitted.model, ballots.classes)
         write_output(str(artifact), [confusions_to_json(confusions)])
+    if labels_out is not None:
+        write_output(str(labels_out), sheet_to_csv(list_labels(fitted)))
     with progress("estimating again", fitted.estimates, "resamples") as advance:
         if earlier is not None:
             return adjudication.report(fitted, earlier, advance)
         return report(fitted, advance)
+
+
+def _refuse_outputs(written: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
+    """Raise `InputError` if two options name the same file, or if one cannot be written."""
+    options: dict[Path, str] = {}
+    for option_name, path in written.items():
+        if path is None:
+            continue
+        other = options.setdefault(path.resolve(), option_name)
+        if other != option_name:
+            raise InputError(
+                f"{path}: {other} and {option_name} name the same file; name two files"
+            )
+        refuse_unwritable(str(path), *map(str, sources))
 
 
 def _read_ballots(
@@ -215,10 +233,13 @@ def _read_ballots(
     gold: Path | None,
 ) -> VoteColumns:
     files = [
-        read_votes(path, file_columns, RATING_COLUMN_OPTIONS)
+        read_votes(path, file_columns, RATING_COLUMN_OPTIONS, classes)
         for path, file_columns in columns_by_file(ratings, columns)
     ]
     for file in files:
+        if file.empty:
+            reason = "n/a, NA, unsure, ? or -, unless --classes names it"
+            print_message(f"{file.path}: {file.empty} rows have no label ({reason})")
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
@@ -394,6 +415,9 @@ def assign(
         saved = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in saved.items.items()}
         sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
+        if saved.close:
+            reason = "by majority vote, items that one vote decides are in doubt, too"
+            print_message(f"{ambiguous}: {reason}: {len(saved.close)}")
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )

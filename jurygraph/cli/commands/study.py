@@ -47,7 +47,7 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import AlphaLevel
-from jurygraph.messages import note_similar_names, shell_quote
+from jurygraph.messages import join_names, note_similar_names, shell_quote
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import columns_by_file, read_ratings, read_texts
@@ -303,10 +303,12 @@ def certify(
     output.write(certify_runs(runs, read_runs, labels, attacks))
 
 
-def _require_labels(labels: str | None, column: str | None) -> str:
+def _require_labels(labels: Sequence[str], column: str | None) -> str:
     """Return the option of the labels; a file that is given as their column may be what was meant."""
-    if labels is not None:
-        return labels
+    if len(labels) > 1:
+        raise InputError(f"--labels: names {join_names(labels)}; name one, with all labels")
+    if labels:
+        return labels[0]
     hint = "name a file, or label.NAME of the runs"
     if column is not None and Path(column).is_file():
         hint = f"did you mean --labels {shell_quote(column)}?"
@@ -317,7 +319,7 @@ def _require_labels(labels: str | None, column: str | None) -> str:
 def judge(
     runs: RunFolders,
     labels: Annotated[
-        str | None,
+        list[str] | None,
         option("F", "Labels of people, required: a file, or label.NAME of the runs."),
     ] = None,
     item: ItemColumn = None,
@@ -380,7 +382,7 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    named_labels = _require_labels(labels, target)
+    named_labels = _require_labels(labels or (), target)
     output = ReportOutput(
         json=json,
         markdown=markdown,
@@ -608,6 +610,9 @@ def reviewers(
     """
     from jurygraph.cli.scoring import ScoreOptions
 
+    if 0.0 < min_confidence < 1.0:
+        hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
+        raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.ratings import read_confusions
+from jurygraph.sources.ratings import read_confusions, read_judged_labels
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
 from tests.sources.test_ratings import table
@@ -72,7 +72,8 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert "\nmost ambiguous items  ambiguity  posterior  class\n" in ended.out
     assert "\nunanimous items                            41.7%\n" in ended.out
     assert ended.err.splitlines() == [
-        "the panel's depth is 12, and below 75 the majority is the better guess",
+        "the panel's depth is 12, and below 75 the majority is the better guess; about 252 labels more, with new "
+        "items, reach that (now 48)",
         "no stability of a ranking: --subsets is 0",
     ]
 
@@ -216,3 +217,21 @@ def test_classes_with_spaces_and_a_column_for_each_person_are_named_with_the_way
     assert refused.err.startswith("error: wides.csv: there is no such file")
     refused = run("consensus", "wide.csv")
     assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
+
+
+def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
+    run: Command, tmp_path: Path
+) -> None:
+    cells = {"a": ("no", "no", "n/a"), "b": ("yes", "no", "-"), "c": ("yes", "yes", "yes")}
+    rows = []
+    for item, labels in cells.items():
+        for number, label in enumerate(labels):
+            rows.append({"item": item, "annotator": f"p{number}", "label": label})
+    table(tmp_path / "words.csv", *rows)
+    same = run("consensus", "words.csv", "--labels-out", "x.svg", "--plot", "x.svg")
+    assert same.err.startswith("error: x.svg: --labels-out and --plot name the same file")
+    ended = run("consensus", "words.csv", "--classes", "no,yes", "--labels-out", "labels.csv")
+    assert ended.err.startswith("words.csv: 2 rows have no label (n/a, NA, unsure, ? or -, ")
+    read = read_judged_labels("labels.csv")
+    assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
+    assert read.empty == 1

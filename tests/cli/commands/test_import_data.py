@@ -186,6 +186,19 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
 
+def test_the_labels_found_are_named_as_classes_and_their_order_is_said_to_be_a_guess(
+    run: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "wide.csv").write_text("item,ann,bo\na,Yes,yes\nb,n/a,no\nc,,No\n")
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
+    assert run(*command).err.splitlines()[-2:] == [
+        "--classes: in the order found, which is a guess; name them from low to high",
+        "next: jurygraph consensus r.jsonl --classes Yes,no",
+    ]
+    (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\nb,n/a,1\n")
+    assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
+
+
 def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
     run: Command, tmp_path: Path
 ) -> None:

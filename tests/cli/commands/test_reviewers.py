@@ -123,6 +123,10 @@ def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: 
             ("--out", "o"),
             "--out and --dry-run: are for judges with a model; name some with --judges",
         ),
+        (
+            ("--min-confidence", "0.8"),
+            "--min-confidence: is 0.8 of 100; write 80 for the share 0.8",
+        ),
         (("--judges", "neighbours"), "compares texts; name a file of them with --items"),
     ],
 )

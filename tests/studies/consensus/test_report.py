@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.consensus import FittedConsensus, Settings, collect_votes, fit_consensus
-from jurygraph.studies.report import Report
+from jurygraph.studies.report import Report, ReportTable
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
@@ -248,3 +248,17 @@ def test_a_report_by_majority_has_the_ambiguity_of_its_items() -> None:
     ambiguity = [item["ambiguity"] for item in figures["items"].values()]
     assert figures["method"] == "majority"
     assert figures["findings"]["mean_ambiguity"] == pytest.approx(np.mean(ambiguity))
+
+
+def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -> None:
+    """Of three items one is unanimous, which is in no table; its name comes first."""
+    votes: list[Any] = []
+    for item, labels in {"a": (1, 1, 1), "b": (1, 1, 0), "c": (1, 0)}.items():
+        votes += [(item, f"p{index}", label) for index, label in enumerate(labels)]
+    found = consensus_study.report(fit_consensus(collect_votes([votes_file(*votes)]), Settings()))
+    tables = {table.header[0]: table for table in found.sections if isinstance(table, ReportTable)}
+    assert "posterior (PEC) against majority (MV)" not in tables  # there is no agent to compare
+    assert tables["items in doubt"].rows == [
+        ["c", "nothing, a tie", "0 or 1"],
+        ["b", "one vote", "1"],
+    ]
