@@ -414,13 +414,8 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     }
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
     conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
-    by_judge: list[Figures] = []
-    others = []
-    for judge in ranker.tables.judges:
-        order = ranker.rank_alone(config, judge)
-        by_judge += [{"judge": judge, **row} for row in order]
-        if [row["agent"] for row in order] != list(means):
-            others.append(judge)
+    orders = {judge: ranker.rank_alone(config, judge) for judge in ranker.tables.judges}
+    by_judge = [{"judge": judge, **row} for judge, order in orders.items() for row in order]
     if by_judge:
         figures["judges"] = by_judge
     if not pairs:
@@ -430,9 +425,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
     elif by_judge:
-        same = "Each judge alone gives this order, too."
-        turned = f"By {join_names(others)} alone the order is another one: see the last table."
-        conclusion.append(turned if others else same)
+        conclusion += compare_orders(means, orders)
     by_judge = [{**row, "agent": name_agent(row["agent"])} for row in by_judge]
     by_name = {row["name"]: row["mean"] for row in rows}
     series = PlotSeries.with_intervals("mean reward", by_name)
@@ -445,6 +438,28 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
         conclusion,
         symbols.RANKING,
     )
+
+
+def compare_orders(
+    means: Mapping[str, float], orders: Mapping[str, Sequence[Figures]]
+) -> Iterator[str]:
+    """Yield by which judges alone the agents have another order than by all, and by which some of them are equal."""
+    others = []
+    level = []
+    for judge, order in orders.items():
+        alone = {row["agent"]: row["mean"] for row in order}
+        # in the order by all judges; below zero where the next agent is ahead
+        leads = [alone[a] - alone[b] for a, b in pairwise(means) if {a, b} <= alone.keys()]
+        if alone.keys() != means.keys() or min(leads) < 0:
+            others.append(judge)
+        elif min(leads) == 0:
+            level.append(judge)
+    if others:
+        yield f"By {join_names(others)} alone the order is another one: see the last table."
+    if level:
+        yield f"By {join_names(level)} alone some agents are equal: see the last table."
+    if not others and not level:
+        yield "Each judge alone gives this order, too."
 
 
 def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:

@@ -11,7 +11,12 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.ranking import AgentRanker, format_reversal, measure_ranking
+from jurygraph.studies.ranking import (
+    AgentRanker,
+    compare_orders,
+    format_reversal,
+    measure_ranking,
+)
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
 from tests.runs.sample_runs import scored_session, write_tasks
@@ -175,6 +180,21 @@ def test_each_judge_of_a_panel_gives_the_order_that_it_would_alone(
     # in a panel the weights of criteria move nothing, so they are no settings
     offered = "criteria.kind.weight" in report.figures["searched"]
     assert offered == (combiner is None)
+
+
+def test_a_judge_by_which_agents_are_equal_gives_no_order() -> None:
+    def order(warm: float, curt: float) -> list[dict[str, Any]]:
+        rows = [{"agent": "warm", "mean": warm}, {"agent": "curt", "mean": curt}]
+        return sorted(rows, key=lambda row: (-row["mean"], row["agent"]))
+
+    means = {"warm": 0.7, "curt": 0.5}
+    same = order(0.6, 0.4)
+    assert [*compare_orders(means, {"mild": same})] == ["Each judge alone gives this order, too."]
+    orders = {"mild": same, "lenient": order(0.9, 0.9), "strict": order(0.1, 0.2), "lost": same[:1]}
+    assert [*compare_orders(means, orders)] == [
+        "By strict and lost alone the order is another one: see the last table.",
+        "By lenient alone some agents are equal: see the last table.",
+    ]
 
 
 def test_of_one_agent_judges_are_said_to_give_no_order(tmp_path: Path) -> None:
