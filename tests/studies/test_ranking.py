@@ -192,7 +192,7 @@ def test_a_judge_by_which_agents_are_equal_gives_no_order() -> None:
     assert [*compare_orders(means, {"mild": same})] == ["Each judge alone gives this order, too."]
     orders = {"mild": same, "lenient": order(0.9, 0.9), "strict": order(0.1, 0.2), "lost": same[:1]}
     assert [*compare_orders(means, orders)] == [
-        "By strict and lost alone the order is another one: see the last table.",
+        "By strict, lost alone the order is another one: see the last table.",
         "By lenient alone some agents are equal: see the last table.",
     ]
 
