@@ -676,6 +676,9 @@ def find_changes(
         label = _unique_label(first, labels)
         decided = _common_decision(verdicts)
         is_best = decided is (tried[0][1][question] == 1.0)
+        if len({explained.verdict.met for explained in verdicts}) > 1:
+            # of verdicts that differ, what counts may be at its best
+            is_best = tried[0][0] == now
         for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
             condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
             add("verdict", first.label, condition, value, question)

@@ -495,7 +495,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         id="id" if has_id else None,
         agent="agent" if has_agent else None,
         tools="tools",
-        reference_actions="reference_actions" if "reference_actions" in first else None,
+        reference_actions="reference_actions",
         system="system" if isinstance(first.get("system"), str | list) else None,
     )
 

