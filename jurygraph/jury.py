@@ -86,7 +86,7 @@ MAX_CONCURRENT_GROUPS = 32
 LARGEST_BATCH = 64
 """Number of responses that go in together; with fewer concurrent calls as many as these, so that the first are soon
 done."""
-SLOW_BATCH = 8
+BATCH_SIZE_WHEN_SLOW = 8
 """The same where an answer may take long and is stored only with its trace: a kill loses the groups in work."""
 RESPONSES_PER_CALL = 32
 MOST_IN_WORK = 4096
@@ -172,7 +172,7 @@ class Jury(ShortRepr):
         )
         has_slow_evaluator = any(map(may_take_long, self.evaluators.values()))
         is_slow = has_slow_evaluator or any(map(may_take_long, self.derivers.values()))
-        self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
+        self._largest_batch = BATCH_SIZE_WHEN_SLOW if is_slow else LARGEST_BATCH
         annotation = config.annotation
         self.domain = None if annotation is None else load_domain(annotation.domain).name
         self.loop = LoopThread(self.context.threads)
@@ -235,7 +235,7 @@ class Jury(ShortRepr):
         that is needed; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the model gave
         no answer.
         """
-        self._start_use()
+        self._claim_for_process()
         require_type("task", task, Task, TASK_HINT)
         require_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
@@ -273,7 +273,7 @@ class Jury(ShortRepr):
         self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
     ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
-        self._start_use()
+        self._claim_for_process()
         gateways = self.gateways if self._plans_by_model else NO_GATEWAYS
         return await plan_tasks(batch, [self.context.with_models(gateways, sink) for _ in batch])
 
@@ -455,7 +455,7 @@ class Jury(ShortRepr):
 
         Return the future traces, or the error, of each.
         """
-        self._start_use()
+        self._claim_for_process()
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
@@ -611,7 +611,7 @@ class Jury(ShortRepr):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed, also meanwhile."""
         try:
-            self._start_use()
+            self._claim_for_process()
             self._require_other_loop()
         except InputError:
             work.close()
@@ -642,13 +642,13 @@ class Jury(ShortRepr):
         """Return true in a fork after the first use: the threads and connections are those of the other process."""
         return self._process not in (None, os.getpid())
 
-    def _start_use(self) -> None:
+    def _claim_for_process(self) -> None:
         self._require_open()
         self._process = os.getpid()
 
     def open(self) -> None:
         """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
-        self._start_use()
+        self._claim_for_process()
         if not self._opened:
             for evaluator in self.evaluators.values():
                 self._call(evaluator, evaluator.open)

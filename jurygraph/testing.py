@@ -99,7 +99,7 @@ class ScriptedJudge(ShortRepr, Backend):
         """Return the reply to a request; an answer that is a text takes the place of all of it."""
         text = "\n\n".join(message.content for message in request.messages)
         response = _strip_message_fences(
-            _find_fenced("response", text, request.marks), request.marks
+            _text_in_prompt_fence("response", text, request.marks), request.marks
         )
         answers: Any = request.answer or {}
         *_, verdict = answers.get("anyOf", [answers])  # after the calls of tools, if there are any
@@ -112,7 +112,10 @@ class ScriptedJudge(ShortRepr, Backend):
             return self._answer(text, turn, response, f"a request with {label}")
         reply = {}
         for name, fields in items.items():
-            item = _find_fenced("item", text, request.marks, rf"^{re.escape(name)}:\n") or text
+            item = (
+                _text_in_prompt_fence("item", text, request.marks, rf"^{re.escape(name)}:\n")
+                or text
+            )
             answer = self._answer(item, turn, response, format_value(item, 150))
             if isinstance(answer, str):
                 return answer
@@ -143,7 +146,7 @@ def look_up(tool: str, **arguments: Any) -> str:
     return json.dumps({"look_up": [{"tool": tool, "arguments": arguments}]})
 
 
-def _find_fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
+def _text_in_prompt_fence(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
     """Return the first text in a fence of this name with one of the marks; empty if there is none."""
     fence = rf"{before}<<<{name} (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
     match = re.search(fence, text, re.DOTALL | re.MULTILINE) if marks else None

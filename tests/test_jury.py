@@ -20,10 +20,10 @@ from jurygraph.conformance import check_evaluator
 from jurygraph.errors import InputError
 from jurygraph.graphs.group_scheduler import MAX_WAITING
 from jurygraph.jury import (
+    BATCH_SIZE_WHEN_SLOW,
     LARGEST_BATCH,
     MAX_CONCURRENT_GROUPS,
     MAX_GROUPS_WITHOUT_MODEL,
-    SLOW_BATCH,
 )
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
@@ -488,7 +488,7 @@ class Inline(Evaluator):
 @pytest.mark.parametrize(
     ("evaluator", "size"),
     [
-        pytest.param(evaluator_use("tone"), SLOW_BATCH, id="code that may be slow"),
+        pytest.param(evaluator_use("tone"), BATCH_SIZE_WHEN_SLOW, id="code that may be slow"),
         pytest.param(
             {"use": f"{__name__}:Inline", "name": "tone"}, MAX_CONCURRENT_GROUPS, id="quick"
         ),

@@ -25,7 +25,7 @@ from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_readings
 from jurygraph.agents.maths.reading import Reading, parse_answer
-from jurygraph.agents.quality_assessor import show_facts
+from jurygraph.agents.quality_assessor import facts_for_prompt
 from jurygraph.agents.roles import Deriver, DeriverInput, shared_prompt_variables
 from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
@@ -571,7 +571,7 @@ def _spans_of(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int,
 
 def known_material(view: TaskView) -> list[dict[str, str]]:
     """Return what a task knows beside its query, as names and texts for a prompt: facts, and passages of context."""
-    facts = show_facts(view)
+    facts = facts_for_prompt(view)
     known = [] if facts is None else [{"name": "facts", "text": facts}]
     for number, passage in enumerate(view.context or (), start=1):
         known.append({"name": f"passage {number}", "text": passage.text})
@@ -579,7 +579,7 @@ def known_material(view: TaskView) -> list[dict[str, str]]:
 
 
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
-_Sentence = Annotated[str, Field(max_length=1000)]
+_ShortText = Annotated[str, Field(max_length=1000)]
 
 
 async def propose_edits(
@@ -661,8 +661,8 @@ def _proposals(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),
-        "instead": (_Sentence, ...),
-        "says": (_Sentence, ...),
+        "instead": (_ShortText, ...),
+        "says": (_ShortText, ...),
     }
     contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
     contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
@@ -670,5 +670,5 @@ def _proposals(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
 
 
 class ContrastComparison(FrozenModel):
-    reason: _Sentence
+    reason: _ShortText
     worse: Literal["A", "B", "neither"]

@@ -80,8 +80,8 @@ def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | 
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def _check(compile_text: Callable[[str], Any], text: str) -> str:
-    compile_text(text)
+def _check(compile_expression: Callable[[str], Any], text: str) -> str:
+    compile_expression(text)
     return text
 
 

@@ -301,7 +301,7 @@ class Reasoning(SingleCallEvaluator):
         assert client is not None, "a model is required"
         shared = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**shared, "steps": shown_steps, "facts": show_facts(inputs.task)}
+        variables = {**shared, "steps": shown_steps, "facts": facts_for_prompt(inputs.task)}
         reply_model = steps_reply_model(len(steps))
         room = TOKENS_PER_STEP * len(steps)
         request = client.request(
@@ -397,7 +397,7 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
     return mark_unsupported(verdict, why, "preferred")
 
 
-def show_facts(view: TaskView) -> str | None:
+def facts_for_prompt(view: TaskView) -> str | None:
     """Return the facts of a task as a prompt shows them; None if there are none or they are too long."""
     if view.facts is None:
         return None

@@ -34,7 +34,7 @@ def run_interruptible(
     seconds later; without `stop` it cancels it at once. A second Ctrl-C ends the process, as does work that goes on.
     """
     runner.get_loop().set_default_executor(threads)
-    interrupt = _WorkInterrupt(runner.get_loop(), stop)
+    interrupt = _InterruptHandler(runner.get_loop(), stop)
 
     async def run() -> T:
         interrupt.task = asyncio.current_task()
@@ -65,7 +65,7 @@ def exit_if_interrupted(message: str) -> Iterator[None]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-class _WorkInterrupt:
+class _InterruptHandler:
     """The handler of Ctrl-C while `task` runs in a loop. It writes to the descriptor, as streams are not reentrant."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None] | None) -> None:

@@ -21,10 +21,10 @@ from jurygraph.sources import read_tasks
 from jurygraph.studies.presentations import (
     AnsweredTasks,
     check_responses,
-    find_unstructured,
     generate_presentations,
     read_responses,
     repeating,
+    responses_without_data,
     rewrite_responses,
 )
 from jurygraph.studies.report import Report
@@ -58,7 +58,7 @@ def score_presentations(
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     pairs = list(read_tasks(options.tasks))
-    texts = [] if authors.reader is None else find_unstructured(pairs)
+    texts = [] if authors.reader is None else responses_without_data(pairs)
     if not texts:
         generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a reader or writer is paid for.

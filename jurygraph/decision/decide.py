@@ -207,14 +207,14 @@ def _bounds_after_gate(
         return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
     zero = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
-    closed_bounds = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
-    either = _outer_bounds(*bounds, *closed_bounds)
+    bounds_if_gate_shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
+    either = _outer_bounds(*bounds, *bounds_if_gate_shut)
     is_surely_closed = span[1] < gate.below
     is_surely_open = span[0] >= gate.below
     least = np.where(is_surely_open, bounds[0], either[0])
     most = np.where(is_surely_open, bounds[1], either[1])
-    return np.where(is_surely_closed, closed_bounds[0], least), np.where(
-        is_surely_closed, closed_bounds[1], most
+    return np.where(is_surely_closed, bounds_if_gate_shut[0], least), np.where(
+        is_surely_closed, bounds_if_gate_shut[1], most
     )
 
 

@@ -676,9 +676,8 @@ def find_changes(
         label = _unique_label(first, labels)
         decided = _common_decision(verdicts)
         is_best = decided is (tried[0][1][question] == 1.0)
-        if len({explained.verdict.met for explained in verdicts}) > 1:
-            # of verdicts that differ, what counts may be at its best
-            is_best = tried[0][0] == now
+        # of verdicts that differ, what counts may be at its best
+        is_best |= _differ(verdicts) and tried[0][0] == now
         for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
             condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
             add("verdict", first.label, condition, value, question)
@@ -790,6 +789,10 @@ def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
         counts = not explained.is_mirrored and explained.effect != "discarded"
         decisions.add(explained.verdict.met if counts and explained.verdict.is_binary else None)
     return decisions.pop() if len(decisions) == 1 else None
+
+
+def _differ(verdicts: Sequence[ExplainedVerdict]) -> bool:
+    return len({explained.verdict.met for explained in verdicts}) > 1
 
 
 def _describe_option(

@@ -199,7 +199,7 @@ class ExplainedTrace:
         recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
         self._turns = _list_turns(recorded)
         self.table = _build_table(trace, questions, recorded)
-        self.verdicts = list(self._explain_verdicts(recorded))
+        self.verdicts = list(self._to_explained_verdicts(recorded))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
         for verdict in self.verdicts:
             self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
@@ -246,7 +246,9 @@ class ExplainedTrace:
             else:
                 yield voting, columns
 
-    def _explain_verdicts(self, recorded: Iterable[RecordedVerdict]) -> Iterator[ExplainedVerdict]:
+    def _to_explained_verdicts(
+        self, recorded: Iterable[RecordedVerdict]
+    ) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
         maps: dict[str, ScoreCalibration] = {}
         for spec in self.decision.specs:

@@ -12,7 +12,7 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.calls import GroupUserCalls, ReadAnswer
+from jurygraph.graphs.calls import NodeCalls, ReadAnswer
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
@@ -43,7 +43,7 @@ class ActiveGroup:
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    started: dict[str, GroupUserCalls] = field(default_factory=dict)
+    started: dict[str, NodeCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class ActiveGroup:
 
         self.error = self.error or result_or_error(report)
 
-    def start(self, branch: str, calls: GroupUserCalls) -> None:
+    def start(self, branch: str, calls: NodeCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
         self.started[branch] = calls
         tasks = calls.start(self.context.config.langsmith)

@@ -24,7 +24,7 @@ from jurygraph.errors import InputError, JurygraphError, PlanError, TimeLimitExc
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
-    VerdictRecorder,
+    VerdictStamp,
 )
 from jurygraph.messages import first_validation_error
 from jurygraph.models.request import Fault
@@ -82,7 +82,7 @@ other one gets its identity.
 def to_recorded_verdicts(
     judgement: DueJudgement,
     answer: Any,
-    stamp: VerdictRecorder,
+    stamp: VerdictStamp,
     redactor: Redactor,
     verdicts_by_answer: VerdictsByAnswer,
 ) -> list[RecordedVerdict]:

@@ -21,7 +21,7 @@ from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
     DueJudgement,
-    VerdictRecorder,
+    VerdictStamp,
     make_stamp,
 )
 from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
@@ -47,7 +47,7 @@ NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Eval
 
 
 @dataclass(frozen=True, slots=True)
-class GroupUserCalls:
+class NodeCalls:
     """The calls that a node makes for one group.
 
     `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
@@ -82,14 +82,14 @@ def evaluator_calls(
     survey: Survey,
     context: GraphContext,
     note_answer: Callable[[ReadAnswer], object],
-) -> GroupUserCalls:
+) -> NodeCalls:
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
 
     The judgements of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
     gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
-    stamps: dict[str, VerdictRecorder] = {}
+    stamps: dict[str, VerdictStamp] = {}
     for judgement in judgements:
         question = judgement.question
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
@@ -132,7 +132,7 @@ def evaluator_calls(
         return verdicts
 
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    return GroupUserCalls(calls, to_verdicts, _longest_text(responses))
+    return NodeCalls(calls, to_verdicts, _longest_text(responses))
 
 
 def _add_report(
@@ -152,7 +152,7 @@ def _add_report(
 
 def deriver_calls(
     derivations: Sequence[DueDerivation], survey: Survey, context: GraphContext
-) -> GroupUserCalls:
+) -> NodeCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
     logs = [CallLog() for _ in derivations]
     calls = [
@@ -169,7 +169,7 @@ def deriver_calls(
         return materials
 
     responses = (derivation.response for derivation in derivations)
-    return GroupUserCalls(calls, to_material, _longest_text(responses))
+    return NodeCalls(calls, to_material, _longest_text(responses))
 
 
 def _longest_text(responses: Iterable[Response]) -> int:

@@ -242,7 +242,7 @@ class _WorkCollector:
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
         outcomes: dict[tuple[str, int | None], Verdict | None] = {}
-        open_responses = []
+        unsettled_responses = []
         for response in self.responses:
             is_askable = False
             for turn in _turns_of(question, response):
@@ -250,17 +250,17 @@ class _WorkCollector:
                 outcomes[response.id, turn] = outcome
                 is_askable = is_askable or outcome is None
             if is_askable:
-                open_responses.append(response)
+                unsettled_responses.append(response)
         excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
-        if question.scope in ("pair", "group") and len(open_responses) == 1:
+        if question.scope in ("pair", "group") and len(unsettled_responses) == 1:
             alone = _verdict_without_peers(list(excluded.values()))
             excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
-            open_responses = []
+            unsettled_responses = []
         for (name, turn), verdict in excluded.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
         unsettled: list[DueJudgement] = []
-        for combination in self._list_combinations(question, open_responses):
+        for combination in self._list_combinations(question, unsettled_responses):
             if (combination.about[0], combination.turn) in excluded:
                 continue
             for judge in question.first_judges:
@@ -302,9 +302,11 @@ class _WorkCollector:
         for key in verdicts:
             if key.question == question.id and key.judge is not None:
                 answered_ids.update((key.about, *key.responses))
-        open_responses = [response for response in self.responses if response.id in answered_ids]
+        unsettled_responses = [
+            response for response in self.responses if response.id in answered_ids
+        ]
         unsettled = []
-        for combination in self._list_combinations(question, open_responses):
+        for combination in self._list_combinations(question, unsettled_responses):
             keys: list[VerdictKey] = []
             for judge in escalation.first:
                 for judgement in self._list_samples(question, combination, judge):
@@ -332,7 +334,7 @@ class _WorkCollector:
         material = tuple(self._select_material(r, question.needs) for r in owners)
         return DueJudgement(question, responses, material, about, sample, judge, turn)
 
-    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictRecorder") -> bool:
+    def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictStamp") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
@@ -355,26 +357,28 @@ class _WorkCollector:
         return True
 
     def _list_combinations(
-        self, question: Question, open_responses: Sequence[Response]
+        self, question: Question, unsettled_responses: Sequence[Response]
     ) -> Iterable[_Combination]:
         found = []
         if question.material != SUBMITTED_RESPONSE:
-            for response in open_responses:
+            for response in unsettled_responses:
                 for variant in self.material[response.id][question.material].variants:
                     found.append(_Combination((variant.response,), (response,), (response.id,)))
             return found
         if question.scope in ("response", "turn"):
-            for response in open_responses:
+            for response in unsettled_responses:
                 for turn in _turns_of(question, response):
                     found.append(_Combination((response,), (response,), (response.id,), turn))
             return found
         if question.scope == "pair":
             is_ordered = question.pairs == "ordered"
             pairs = (
-                permutations(open_responses, 2) if is_ordered else combinations(open_responses, 2)
+                permutations(unsettled_responses, 2)
+                if is_ordered
+                else combinations(unsettled_responses, 2)
             )
             return [_Combination(pair, pair, (pair[0].id,)) for pair in pairs]
-        group = tuple(open_responses)
+        group = tuple(unsettled_responses)
         ids = tuple(response.id for response in group)
         return [_Combination(group, group, ids)] if group else []
 
@@ -506,11 +510,11 @@ def required_material(question: Question) -> tuple[str, ...]:
     return (*question.needs, question.material)
 
 
-VerdictRecorder = Callable[[Verdict, VerdictKey], RecordedVerdict]
+VerdictStamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
 _BLANK = RecordedVerdict.model_construct()
 
 
-def make_stamp(question: Question, view: TaskView) -> VerdictRecorder:
+def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     """Return a function that turns a verdict into a recorded one, with the key that it gets in its group.
 
     It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst

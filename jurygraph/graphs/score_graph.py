@@ -23,7 +23,7 @@ from jurygraph.decision.decide import GroupVerdicts, decide_groups
 from jurygraph.graphs.active_groups import TURNS_PER_RUN, ActiveGroup, ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.calls import (
-    GroupUserCalls,
+    NodeCalls,
     deriver_calls,
     evaluator_calls,
 )
@@ -147,7 +147,7 @@ def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]
             groups[number].start(branch, _make_calls(branch, groups[number], group_work))
 
 
-def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> GroupUserCalls:
+def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> NodeCalls:
     survey = entry.group.plan.survey
     if branch == "derive":
         return deriver_calls(work.derivations, survey, entry.context)

@@ -63,11 +63,11 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     }
     views: list[TaskView] = []
     for audience in sorted(set(audiences)):
-        views += [_make_view(task, audience, member) for member in members[audience]]
+        views += [_make_task_view(task, audience, member) for member in members[audience]]
     return tuple(views)
 
 
-def _make_view(
+def _make_task_view(
     task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None
 ) -> TaskView:
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of

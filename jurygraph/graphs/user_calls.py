@@ -78,7 +78,7 @@ class UserCalls:
         return _split_batch(answers[0], len(self.inputs[0])) if self.is_batched else answers
 
     async def _call_in_thread(self) -> list[Any]:
-        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
+        started = await self.limits.call_in_thread(self._start_call, self.inputs, _stop_call_logs)
         results = self._create_tasks(started)
         await asyncio.gather(*filter(_is_task, results), return_exceptions=True)
         return _take_all(results)
@@ -94,7 +94,7 @@ class UserCalls:
         started = result_or_error(start)
         result, is_awaitable = (started, False) if isinstance(started, BaseException) else started
         if not is_awaitable:
-            _close_logs(call_input)
+            _stop_call_logs(call_input)
         return result, is_awaitable
 
     def _create_tasks(self, started: Sequence[CallResult]) -> list[Any]:
@@ -123,7 +123,7 @@ class UserCalls:
             )
         finally:
             _close_unstarted(pending_result)
-            _close_logs(call_input)
+            _stop_call_logs(call_input)
         return self._report(call_input, answer)
 
     def _report(self, call_input: Any, result: Any) -> Any:
@@ -160,7 +160,7 @@ def _split_batch(answers: Any, count: int) -> list[Any]:
     return answers
 
 
-def _close_logs(inputs: Any) -> None:
+def _stop_call_logs(inputs: Any) -> None:
     """List no later calls with an input, or a batch of them: its answer is final."""
     for client in clients_of(inputs):
         client.close_logs()

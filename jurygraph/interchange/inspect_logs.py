@@ -127,7 +127,7 @@ def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     fields = _resolve(dict(item), attachments)
     calls = fields.get("tool_calls")
     if isinstance(calls, list):
-        fields["tool_calls"] = [_plain_call(call) for call in calls]
+        fields["tool_calls"] = [_flatten_tool_call(call) for call in calls]
     if fields.get("role") != "tool":
         fields.pop("tool_call_id", None)
         return fields
@@ -137,7 +137,7 @@ def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     return {**fields, "name": fields.get("function")}
 
 
-def _plain_call(call: Any) -> Any:
+def _flatten_tool_call(call: Any) -> Any:
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         return call
     return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments", {})}

@@ -135,15 +135,17 @@ class PanelVotes:
         is_open = (low | high) & (self.cast.any(axis=1) | (low & high))
         for row in np.flatnonzero(is_open):
             judges_filled_low = self._judges_at(self._low[row])
-            judges_filled_high = self._judges_at(self._high[row])
+            judges_assumed_high = self._judges_at(self._high[row])
             if (
-                self._count_cases(judges_filled_low) * self._count_cases(judges_filled_high)
+                self._count_cases(judges_filled_low) * self._count_cases(judges_assumed_high)
                 > MAX_CASES
             ):
                 worst[row] = self.levels[0] if judges_filled_low else self.levels[-1]
                 continue
             with_low = self._combine(evidence[row], self._evidence_of_cases(judges_filled_low))
-            combined = self._combine(with_low[:, None], self._evidence_of_cases(judges_filled_high))
+            combined = self._combine(
+                with_low[:, None], self._evidence_of_cases(judges_assumed_high)
+            )
             levels = self.expected_level(self._probabilities(combined))
             worst[row] = levels.max(axis=1).min()
         return worst

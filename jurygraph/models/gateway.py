@@ -64,7 +64,7 @@ _BYTES_PER_TOKEN = 4
 FIRST_REPLIES = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
 _EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
-_CHANGES = {
+_ADVICE_BY_FAULT = {
     "malformed": "set calls.form (native or instructed), raise calls.max_tokens, or name another model",
     "truncated": "raise calls.max_tokens, or name another model",
     "empty": "raise calls.max_tokens, as a model may think before it writes, or name another model",
@@ -479,7 +479,9 @@ class FirstReplies:
             self._usable_stored += fault is None
             return
         self._unread.remove(answered.call.id)
-        self._reasons.append(None if fault is None or fault.kind not in _CHANGES else fault.kind)
+        self._reasons.append(
+            None if fault is None or fault.kind not in _ADVICE_BY_FAULT else fault.kind
+        )
         self._last = fault, answered.reply.text
         if len(self._reasons) == FIRST_REPLIES and self.problem is not None:
             raise UnusableRepliesError(
@@ -498,7 +500,7 @@ class FirstReplies:
         if self.are_rejected:
             changes = changes or ["change what the message names, or name another model"]
             return f"{fault}; {changes[0]}"
-        changes.append(_CHANGES[fault.kind])
+        changes.append(_ADVICE_BY_FAULT[fault.kind])
         example = f"{fault}; such as {shorten(text, _EXAMPLE_CHARACTERS)!r}"
         # settings with which other replies could be used are not wrong
         return example if self._usable_stored else f"{example}; {', or '.join(changes)}"
@@ -518,7 +520,7 @@ class FirstReplies:
     def are_rejected(self) -> bool:
         """True if all requests so far were rejected for one reason."""
         reasons = set(self._reasons)
-        return len(reasons) == 1 and reasons.isdisjoint((None, *_CHANGES))
+        return len(reasons) == 1 and reasons.isdisjoint((None, *_ADVICE_BY_FAULT))
 
 
 class DryRunBackend(Backend):

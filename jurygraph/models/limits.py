@@ -191,7 +191,7 @@ class Limiter:
         once the wait for the server was given up, or of the kind of the server's refusal.
         """
         limiter = self._in_running_loop()
-        is_free = not limiter._line and limiter._time_for(tokens) - _now() <= _TICK_SECONDS
+        is_free = not limiter._line and limiter._earliest_start(tokens) - _now() <= _TICK_SECONDS
         turn = limiter._start(tokens) if is_free else await limiter._wait_in_line(tokens, until)
         try:
             yield turn
@@ -237,7 +237,7 @@ class Limiter:
         while self._line:
             tokens, turn = self._line[0]
             if not turn.done():  # else its request was cancelled
-                due = self._time_for(tokens)
+                due = self._earliest_start(tokens)
                 if due - _now() <= _TICK_SECONDS:
                     turn.set_result(self._start(tokens))
                 elif self._has_given_up and self._probe_at - _now() > _TICK_SECONDS:
@@ -248,7 +248,7 @@ class Limiter:
                     return
             self._line.popleft()
 
-    def _time_for(self, tokens: int) -> float:
+    def _earliest_start(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
         if len(self._running) >= self._window or (
             self._is_away and any(turn.is_probe for turn in self._running)

@@ -435,7 +435,7 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
 def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
     pieces: list[str | int] = []
     done = 0
-    for start in _find_marks(text, length, numbers):
+    for start in _positions_of_marks(text, length, numbers):
         if start >= done:
             end = start + length
             pieces += text[done:start], numbers[text[start:end]]
@@ -443,7 +443,7 @@ def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[
     return [*pieces, text[done:]]
 
 
-def _find_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
+def _positions_of_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
     """Return where marks of a length begin in a text, ascending; they may overlap."""
     if len(marks) > _FEW_MARKS:  # a conversation has one for each of its messages
         candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)

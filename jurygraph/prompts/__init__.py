@@ -32,7 +32,7 @@ class ShownExample(NamedTuple):
 
 PromptRole = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
-_MANNER_VARIABLES = frozenset({"fence", "reminder"})
+_FRAMEWORK_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION_VARIABLE = "question"  # the variable of a base prompt that holds the prompt extending it
 
 
@@ -273,7 +273,7 @@ def _check_templates(prompt: Prompt) -> None:
             used |= find_undeclared_variables(template.environment.parse(text))
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
-    undeclared = sorted(used.difference(_MANNER_VARIABLES, prompt.variables))
+    undeclared = sorted(used.difference(_FRAMEWORK_VARIABLES, prompt.variables))
     if undeclared:
         declared = ", ".join((*prompt.variables, *undeclared))
         raise ValueError(

@@ -127,7 +127,7 @@ _PLAIN_RUN = re.compile(r"[ -~\t-\r\x1c-\x1f]{1,65536}(?=[\x00-\x7f]|\Z)")
 _BLANKS_AND_DOTS = " .\u2026"
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
-_WIDE_SPACE = re.compile("  +")
+_REPEATED_BLANKS = re.compile("  +")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
 _LOST_BACKSLASHES = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -427,7 +427,7 @@ class _FoldedPieces:
 def _fold_plain_run(text: str, origin: int, folded: _FoldedPieces) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
     done = 0
-    for space in _WIDE_SPACE.finditer(text):
+    for space in _REPEATED_BLANKS.finditer(text):
         folded.add(text[done : space.start() + 1], origin + done)
         done = space.end()
     folded.add(text[done:], origin + done)

@@ -173,7 +173,7 @@ _OPTIONS.max_mem = _MAX_MEMORY_BYTES
 _OPTIONS.log_errors = False
 _SENTENCE = rf"(?:(?:^|[.!?;:\n]){_WORD_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP}?)"
 _SENTENCE_END = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
-_EXPANSIONS_WITH_SPACES = {
+_SHORTHAND_SPACED = {
     "^^": _SENTENCE,
     "$$": _SENTENCE_END,
     " .. ": f"{_WORD_GAP}(?:{_WORD_LETTER}+{_WORD_GAP}){{0,2}}",
@@ -182,7 +182,7 @@ _EXPANSIONS_WITH_SPACES = {
     "~": f"{_WORD_LETTER}*",
     "(": "(?:",
 }
-_EXPANSIONS_WITHOUT_SPACES = {
+_SHORTHAND_UNSPACED = {
     "^^": "",
     "$$": r"(?:[.!;\n]|$)",
     " .. ": ".{0,20}",
@@ -259,7 +259,7 @@ def _expand(pattern: str, spaced: bool) -> str:
     With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
     """
     plain = fold_text(pattern)
-    expansions = _EXPANSIONS_WITH_SPACES if spaced else _EXPANSIONS_WITHOUT_SPACES
+    expansions = _SHORTHAND_SPACED if spaced else _SHORTHAND_UNSPACED
     expanded = f"(?:{_SHORTHAND.sub(lambda match: expansions.get(match[0], match[0]), plain)})"
     if not spaced or not plain.isascii():
         return expanded

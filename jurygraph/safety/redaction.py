@@ -41,7 +41,7 @@ class Redactor:
             form
             for secret in secrets
             if len(secret) >= MIN_SECRET_LENGTH
-            for form in _forms(secret)
+            for form in _encodings_of_secret(secret)
         }
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self.pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
@@ -67,7 +67,7 @@ class Redactor:
         return [self.redact_json(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _encodings_of_secret(secret: str) -> Iterator[str]:
     yield secret
     for ascii_only in (True, False):
         escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]

@@ -461,7 +461,7 @@ _RESERVED_PARAMETERS = frozenset(
 )
 
 
-def _check_variable_name(name: str) -> str:
+def _check_environment_name(name: str) -> str:
     # the message leaves the value out: it may be the key itself
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         raise ValueError(
@@ -520,7 +520,7 @@ class CallsConfig(FrozenModel):
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     context: PositiveInt = 4096
-    key: Annotated[str, AfterValidator(_check_variable_name)] = "JURYGRAPH_API_KEY"
+    key: Annotated[str, AfterValidator(_check_environment_name)] = "JURYGRAPH_API_KEY"
     cache: Flag = True
     record: Id | None = None
     prices: dict[Id, Price] = Field(default_factory=dict)

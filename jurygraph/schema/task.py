@@ -572,7 +572,7 @@ class Response(FrozenModel):
         message; it then has an id of its own, and no data, which may be of what came later.
         """
         if turn is not None:
-            return self._end_with(turn, sees)
+            return self._truncate_at_turn(turn, sees)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
@@ -588,7 +588,7 @@ class Response(FrozenModel):
         """The views that were made: every question of a part shows the same, and a conversation may be long."""
         return {}
 
-    def _end_with(self, turn: int, sees: Sees) -> "Response":
+    def _truncate_at_turn(self, turn: int, sees: Sees) -> "Response":
         update: dict[str, Any] = {"id": f"{self.id}#{turn}", "data": None}
         if self.messages is not None:
             messages = self.messages[: turn + 1]

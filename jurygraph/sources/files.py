@@ -452,10 +452,10 @@ def parse_line(text: str, model: type[N]) -> N | Problem:
         if first["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
         problem = "holds half of a surrogate pair, which is not a character"
-        return Problem(_surrogate_path(value), problem, "write the whole character")
+        return Problem(_path_of_lone_surrogate(value), problem, "write the whole character")
 
 
-def _surrogate_path(value: Any) -> FieldPath:
+def _path_of_lone_surrogate(value: Any) -> FieldPath:
     """Return the path of the first text with half of a surrogate pair."""
     for path, part in iter_parts(value):
         if isinstance(part, str) and _SURROGATE.search(part):

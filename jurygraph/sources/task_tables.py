@@ -618,7 +618,7 @@ def _write_rows(
             )
             _refuse(location, columns.id, problem, hint)
         task = _to_task(location, row_id, cells, columns)
-        digests = {name: _shared_digest(cells[name]) for name in columns.shared}
+        digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
         first = _FirstRow(number, task.id, digests)
         if columns.group_by is not None:
             first = groups.setdefault(digest_of(cells[columns.group_by]), first)
@@ -640,7 +640,7 @@ def _write_rows(
     return unit
 
 
-def _shared_digest(cell: Any) -> str:
+def _digest_of_shared_cell(cell: Any) -> str:
     """Return the digest of the part of a cell that all rows of a task share."""
     if isinstance(cell, Exchange):
         cell = [message.model_dump(mode="json") for message in cell.query]

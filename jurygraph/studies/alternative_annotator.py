@@ -84,7 +84,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
 
     judge_gap, person_gap, is_shared = _distances_from_others(people)
     judge_wins = (judge_gap <= person_gap + ROUNDING_ERROR).astype(np.float64)
-    person_wins = (person_gap <= judge_gap + ROUNDING_ERROR).astype(np.float64)
+    is_person_nearer = (person_gap <= judge_gap + ROUNDING_ERROR).astype(np.float64)
     tasks = np.unique(people.tasks, return_inverse=True)[1]
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
@@ -101,8 +101,8 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
-        rates[name] = float(judge_wins[rows].mean()), float(person_wins[rows].mean())
-        behind = mean_over((person_wins - judge_wins)[rows], tasks[rows])
+        rates[name] = float(judge_wins[rows].mean()), float(is_person_nearer[rows].mean())
+        behind = mean_over((is_person_nearer - judge_wins)[rows], tasks[rows])
         p_values[name] = _p_value_behind(behind, epsilon)
         compared |= rows
     items = len(np.unique(people.items[compared]))

@@ -56,14 +56,14 @@ from jurygraph.tools.tool import Tool, ToolInput
 _MAX_ATTACKS = 20
 _FEW_TASKS = 6
 """Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
-_PROPORTION_FIGURES = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
+_RATE_FIELDS = ("hits", "n", "rate", "low", "high", "n_eff", "tasks")
 _THRESHOLD_FIGURES = {
     "": ("attacks", "verdicts"),
     "responses_": ("attacks", "responses"),
     "honest_": ("honest", "verdicts"),
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
-THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _PROPORTION_FIGURES)))
+THRESHOLD_NAMES = tuple(map("".join, product(_THRESHOLD_FIGURES, _RATE_FIELDS)))
 _JUDGES_CHANNELS = ("context", "lookup")
 """Suites that reach a judge by what it reads besides the response."""
 Verdicts = Sequence[RecordedVerdict]
@@ -92,9 +92,9 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     defences["all"] = SafetyConfig()
     defences["all-preferred"] = SafetyConfig(evidence="preferred")
     equal_arms = (name for name, safety in defences.items() if safety == configured)
-    configured_arm = next(equal_arms, "configured")
-    defences[configured_arm] = configured
-    return defences, configured_arm
+    configured_arm_name = next(equal_arms, "configured")
+    defences[configured_arm_name] = configured
+    return defences, configured_arm_name
 
 
 class _AttackGroup(NamedTuple):
@@ -517,7 +517,7 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
-        for name in _PROPORTION_FIGURES:
+        for name in _RATE_FIELDS:
             is_missing = name != "n" and (is_without_answers or not proportion["n"])
             figures[f"{prefix}{name}"] = None if is_missing else proportion[name]
     return figures
@@ -637,9 +637,9 @@ def report_attacks(figures: Figures) -> Report:
     bars = PlotSeries.with_intervals("false verdicts", rates)
     title = describe_range("The share of false verdicts", rates)
     plot = Plot(title, "bars", [bars], y_label="false verdicts, 95 % interval")
-    configured_arm = arms[configured]
-    notes = list(_notes(figures, configured_arm["attacks"]["verdicts"]["tasks"]))
-    return Report(figures, list(_sections(figures, configured_arm, labels)), notes, [plot])
+    configured_arm_name = arms[configured]
+    notes = list(_notes(figures, configured_arm_name["attacks"]["verdicts"]["tasks"]))
+    return Report(figures, list(_sections(figures, configured_arm_name, labels)), notes, [plot])
 
 
 def _sections(

@@ -503,7 +503,7 @@ def render_comment(
     """
     figures = report.figures
     first, *others = report.sections
-    flips = _flip_table(dict(figures))
+    flips = _flipped_verdicts_table(dict(figures))
     missed = sum(not outcome.is_met for outcome in outcomes)
     verdict = (
         "The gate is met."
@@ -618,10 +618,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield from _question_sections(figures["questions"], units)
     changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
     yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
-    yield _flip_table(figures)
+    yield _flipped_verdicts_table(figures)
 
 
-def _flip_table(figures: Figures) -> ReportTable:
+def _flipped_verdicts_table(figures: Figures) -> ReportTable:
     flips = []
     for flip in figures["flipped_verdicts"]:
         response = flip["response_id"]

@@ -64,7 +64,9 @@ KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 RANDOM_GRAPHS = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
-_HARD_RULES: Mapping[str, Combiner] = {rule.name: rule for rule in (HardLocal(), HardTransitive())}
+_HARD_COMBINERS: Mapping[str, Combiner] = {
+    rule.name: rule for rule in (HardLocal(), HardTransitive())
+}
 _FIGURES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
@@ -267,7 +269,7 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     if task is None:
         return "tasks that were erased"
     no_rubric = "tasks without a rubric that counts by its criteria"
-    rules = (Flat.name, Gear.name, *_HARD_RULES)
+    rules = (Flat.name, Gear.name, *_HARD_COMBINERS)
     specs = run.decision_of(task_id).specs
     spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
     if spec is None or task.rubric is None:
@@ -320,7 +322,7 @@ def _add_sheet(
     parents = params["parents"]
     children = params["children"]
     hard = {}
-    for name, combiner in _HARD_RULES.items():
+    for name, combiner in _HARD_COMBINERS.items():
         scores = combiner.combine(matrices, params).parts
         hard[name] = np.stack(list(scores.values()), axis=1)[kept]
     # as `freeze` sorts them

@@ -14,7 +14,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from jurygraph.agents.checks.spec import find_tensions
-from jurygraph.agents.presentation.prose import Prose, check_written, present_prose, read_prose
+from jurygraph.agents.presentation.prose import (
+    Prose,
+    keep_faithful_variants,
+    present_prose,
+    read_prose,
+)
 from jurygraph.agents.presentation.rewrites import rewrite, rewrite_statements
 from jurygraph.agents.presentation.variants import PresentationSet, document_of, present
 from jurygraph.agents.registry import load_evaluators
@@ -395,7 +400,7 @@ ProseById = Mapping[str, Prose]
 """Responses that a model has read, by their ids."""
 
 
-def find_unstructured(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
+def responses_without_data(pairs: AnsweredTasks) -> list[tuple[Task, list[Response]]]:
     """Return the responses without structured data, with their tasks."""
     found = []
     for task, responses in pairs:
@@ -462,7 +467,7 @@ async def check_responses(
         view = TaskView(id=task.id, query=task.query)
         names = [response.id for response in responses if response.id in prose]
         checked = await gather_all(
-            check_written(prose[name], view, written[name], client) for name in names
+            keep_faithful_variants(prose[name], view, written[name], client) for name in names
         )
         by_id |= zip(names, checked, strict=True)
         advance(len(responses))

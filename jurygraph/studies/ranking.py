@@ -386,7 +386,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     means = ranker.rank(tried)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    ranked = _measure_agents(ranker, config, list(means))
+    ranked = _agent_means(ranker, config, list(means))
     decided = read_decisions(ranker.run)
     settings = list_settings(config, decided)
     pairs = list(pairwise(means))
@@ -476,9 +476,7 @@ def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:
     yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
 
 
-def _measure_agents(
-    ranker: AgentRanker, config: Config, agents: Sequence[str]
-) -> list[RankedAgent]:
+def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> list[RankedAgent]:
     """Return agents in the order of their means under a config, with what failed rewards could have been."""
     decided = ranker.tables.decide(config)
     reward, low, high = decided.values

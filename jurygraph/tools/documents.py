@@ -20,7 +20,7 @@ MAX_MATCHES = 16
 _PIECE_CHARACTERS = 1_000
 _ROW_LENGTH = 15
 _MATCH_WIDTH = 240
-_MATCH_LEAD = 80
+_CHARACTERS_BEFORE_MATCH = 80
 _CONTEXT_WIDTH = 60
 _OUTLINE_WIDTH = 80
 _OUTLINE_LINES = 4
@@ -225,7 +225,9 @@ class TextDocument:
         line = self._line_at(position)
         start, end = self._bounds(line)
         is_long = end - start > _MATCH_WIDTH
-        return self._clip(line, _MATCH_WIDTH, position - _MATCH_LEAD if is_long else start)
+        return self._clip(
+            line, _MATCH_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long else start
+        )
 
     def _clip(self, line: int, width: int, begin: int = 0) -> LineSpan:
         """Return so many characters of a line, from its beginning or an index in the text on."""

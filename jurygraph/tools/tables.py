@@ -8,7 +8,6 @@ from pydantic import Field
 
 from jurygraph.agents.facts.evaluators import table_files
 from jurygraph.agents.facts.tables import FactTableSpec, are_equal, normalise
-from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
@@ -63,10 +62,8 @@ def _rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
     if table.file is None:
         yield from table.rows or ()
         return
-    try:
-        yield from (row for _, row in read_rows(Path(table.file)))
-    except InputError as error:
-        raise ToolError(str(error)) from error
+    # Planning has read it: one that cannot be read by now is an error, and not what the tool answers.
+    yield from (row for _, row in read_rows(Path(table.file)))
 
 
 def _describe(name: str, table: FactTableSpec) -> str:

@@ -194,7 +194,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
         FindingCounts,
-        JudgedParts,
+        ValuesByOutcome,
         count_findings,
     )
 
@@ -212,7 +212,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     rows = []
     rewards = []
-    parts = JudgedParts()
+    parts = ValuesByOutcome()
     is_any_unsupported = False
     for row, trace in selection.select(run, read_row):
         rows.append(row)

@@ -9,7 +9,7 @@ import pytest
 import jurygraph as jg
 import jurygraph.testing
 from jurygraph.agents.registry import BUILTIN_TOOLS
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.schema import Response, TaskView, ToolUse
 from jurygraph.tools.reading import Read
 from jurygraph.tools.registry import load_tool, load_tools
@@ -55,7 +55,6 @@ def test_rows_are_looked_up(arguments: dict[str, Any], rows: list[str]) -> None:
         (FACTS, {"table": "price"}, "did you mean prices"),
         (FACTS, {"table": "prices", "where": {"nam": 1}}, "did you mean name"),
         (FACTS, {"table": "prices", "first_row": 4}, "last matching row is number 3"),
-        ({"tables": {"a": {"key": ["k"], "file": "gone.csv"}}}, {"table": "a"}, "gone.csv"),
         ({"tables": {"a": {"key": ["k"], "tool": "web"}}}, {"table": "a"}, "another tool"),
     ],
 )
@@ -65,6 +64,13 @@ def test_what_cannot_be_looked_up_is_named(
     task = TASK.model_copy(update={"facts": facts})
     with pytest.raises(ToolError, match=problem):
         call_tool("look_up", tool_input(task=task), **arguments)
+
+
+def test_a_table_that_is_gone_is_no_answer_of_the_tool() -> None:
+    facts = {"tables": {"a": {"key": ["k"], "file": "gone.csv"}}}
+    task = TASK.model_copy(update={"facts": facts})
+    with pytest.raises(InputError, match=r"gone\.csv: there is no such file"):
+        call_tool("look_up", tool_input(task=task), table="a")
 
 
 @all_rows(

@@ -342,15 +342,15 @@ def _is_barred(first: Test, second: Test) -> bool:
     has_both = first.has is not None and second.has_not is not None
     if has_both and are_equal(first.has, second.has_not):
         return True
-    allowed = _constants(first.equals) or first.one_of
+    allowed = _as_constants(first.equals) or first.one_of
     if allowed is None:
         return False
-    barred_values = [*(second.none_of or ()), *_constants(second.is_not)]
+    barred_values = [*(second.none_of or ()), *_as_constants(second.is_not)]
     if all(is_one_of(value, barred_values) for value in allowed):
         return True
     if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed):
         return True
-    others_allowed = _constants(second.equals) or second.one_of
+    others_allowed = _as_constants(second.equals) or second.one_of
     return others_allowed is not None and not any(
         is_one_of(value, others_allowed) for value in allowed
     )
@@ -360,5 +360,5 @@ def _is_less(value: Any, other: Any) -> bool:
     return compare(value, other) == -1
 
 
-def _constants(value: Any) -> list[Any]:
+def _as_constants(value: Any) -> list[Any]:
     return [] if value is None or isinstance(value, Column) else [value]

@@ -33,7 +33,7 @@ _OPERATORS = {
     "X": "*",
 }
 _OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
-_SIGN = re.compile(
+_NONASCII_OPERATOR = re.compile(
     r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])"
 )
 _CHARACTERS = "0123456789.,+-*/()% \t"
@@ -125,7 +125,9 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
 def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
     # An operator is as long as the sign that it replaces, so that all offsets stay.
-    plain = _SIGN.sub(lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line)
+    plain = _NONASCII_OPERATOR.sub(
+        lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
+    )
     edges = [*_EDGE.finditer(plain)]
     line_steps = []
     count = 0

@@ -120,13 +120,13 @@ def prepare(setup: None) -> Callable[[str, str, str], ComparisonStatus]:
 
 
 def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
-    """Compare two answers; import math-verify unless `compare_plainly` suffices. It may never return.
+    """Compare two answers; import math-verify unless `compare_without_maths` suffices. It may never return.
 
     `unit` is that which the question asks for, such as "dollars": that of a reference without one, if the answer
     has another of its dimension. Answer and reference are not interchangeable, since math-verify is not symmetric.
     Raises MemoryError or RecursionError beyond the limits of this process.
     """
-    status = compare_plainly(answer, reference, unit)
+    status = compare_without_maths(answer, reference, unit)
     if status is not None:
         return status
     gold = read_reference(reference)
@@ -140,7 +140,7 @@ def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
     return next((status for status in statuses if status != "equal"), "equal")
 
 
-def compare_plainly(answer: str, reference: str, unit: str = "") -> ComparisonStatus | None:
+def compare_without_maths(answer: str, reference: str, unit: str = "") -> ComparisonStatus | None:
     """Compare two answers unless that takes mathematics: numbers, letters, words, and what cannot be read.
 
     Returns None for other expressions, also if only the answer cannot be read: the reference may not be either. Takes

@@ -21,7 +21,7 @@ from jurygraph.agents.maths.answer import (
 from jurygraph.agents.maths.comparison import (
     TEXT_LIMIT,
     ComparisonStatus,
-    compare_plainly,
+    compare_without_maths,
     comparison_pool,
 )
 from jurygraph.agents.maths.kinds import AnswerKind, read_answer, read_reference
@@ -84,7 +84,7 @@ class Accuracy(Evaluator):
             return Verdict.fail("answer-too-long", problem, cause="response")
         unit = required_unit(query_text(inputs.task.query))
         is_short = max(len(text), len(reference)) <= _NUMBER_LIMIT
-        status = compare_plainly(text, reference, unit) if is_short else None
+        status = compare_without_maths(text, reference, unit) if is_short else None
         try:
             status = status or await self._pool.call(text, reference, unit)
         except WorkFailed as error:

@@ -67,7 +67,7 @@ class ProsePiece(NamedTuple):
         return self.text.startswith("|")
 
 
-class TextContent(NamedTuple):
+class ProseFacts(NamedTuple):
     """Content of a text as `extract` reads it: numbers and names, the status of each person's needs, and how often it
     negates and compares.
     """
@@ -89,7 +89,7 @@ class Prose(NamedTuple):
     pieces: tuple[ProsePiece, ...]
     end: str
     people: tuple[str, ...]
-    said: TextContent
+    said: ProseFacts
     note: str = ""
 
     @property
@@ -166,7 +166,7 @@ def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], 
                 yield kind, record, evidence
 
 
-def _said(material: Material, people: Sequence[str]) -> TextContent:
+def _said(material: Material, people: Sequence[str]) -> ProseFacts:
     quotes = {}
     statuses = []
     for kind, record, evidence in _read_records(material):
@@ -175,7 +175,7 @@ def _said(material: Material, people: Sequence[str]) -> TextContent:
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
     strengths = count_strengths(text)
-    return TextContent(
+    return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
@@ -396,7 +396,7 @@ def _rename(heading: str, step: int) -> str:
     return heading
 
 
-def _low_level(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with other blank space, line lengths, bullets and emphasis."""
     if any(piece.is_table_row for piece in prose.pieces):
         return
@@ -420,7 +420,7 @@ _DRAWS: Mapping[PresentationFamily, ProseDraw] = {
     "trade-off-order": _reordered(_pieces_about("tradeoffs")),
     "format-conversion": _formats,
     "section-header": _headings,
-    "low-level-formatting": _low_level,
+    "low-level-formatting": _typography_variants,
 }
 
 
@@ -442,15 +442,15 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
 # What a model wrote, read back
 
 
-def first_difference(original: TextContent, variant: TextContent) -> str | None:
+def first_difference(original: ProseFacts, variant: ProseFacts) -> str | None:
     """Return what of a text is read otherwise in a variant of it: numbers, names, …; None if nothing is."""
-    for field in TextContent._fields:
+    for field in ProseFacts._fields:
         if getattr(original, field) != getattr(variant, field):
             return f"{field}, read back"
     return None
 
 
-async def check_written(
+async def keep_faithful_variants(
     prose: Prose, view: TaskView, written: PresentationSet, client: "JudgeClient"
 ) -> PresentationSet:
     """Return what a model wrote without the variants in which `extract` reads something else than in the original.

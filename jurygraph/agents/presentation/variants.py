@@ -386,7 +386,9 @@ def _headings(document: FactDocument, rng: random.Random) -> Iterator[tuple[Fact
         yield document, Layout(headings=dict.fromkeys(HEADINGS, number))
 
 
-def _low_level(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
+def _typography_variants(
+    document: FactDocument, rng: random.Random
+) -> Iterator[tuple[FactDocument, Layout]]:
     forms = (("*", "", ""), ("-", "**", ""), ("+", "", ""), ("-", "", "  "), ("•", "**", "   "))
     for bullet, emphasis, indent in forms:
         yield document, Layout(bullet=bullet, emphasis=emphasis, indent=indent)
@@ -399,7 +401,7 @@ FAMILIES: dict[PresentationFamily, Draw] = {
     "trade-off-order": _reordered("tradeoffs"),
     "format-conversion": _formats,
     "section-header": _headings,
-    "low-level-formatting": _low_level,
+    "low-level-formatting": _typography_variants,
 }
 ORIGINAL = "original"
 

@@ -358,9 +358,9 @@ def _steps_of(
     text = message.text.strip()
     if text:
         steps.append((text,))
-    for call, made_call in zip(message.tool_calls, calls_of([message]), strict=True):
+    for call, agent_tool_call in zip(message.tool_calls, calls_of([message]), strict=True):
         result = results[call.id].pop() if results.get(call.id) else ""
-        steps.append((made_call.text, result))
+        steps.append((agent_tool_call.text, result))
     return steps
 
 

@@ -72,7 +72,7 @@ def verify(
     if json:
         return
     for content in contents:
-        _print_what_may_follow(content, bool(expect_head or content["sealed"]))
+        _print_open_ends(content, bool(expect_head or content["sealed"]))
 
 
 def _verify_run(
@@ -89,7 +89,7 @@ def _verify_run(
     return {"run": str(run), **result._asdict(), "deep": deep_counts}, list(lines)
 
 
-def _print_what_may_follow(content: dict[str, Any], is_end_known: bool) -> None:
+def _print_open_ends(content: dict[str, Any], is_end_known: bool) -> None:
     unsigned = content["unsigned"]
     if unsigned:
         print_message(

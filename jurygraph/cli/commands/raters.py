@@ -76,7 +76,7 @@ PresetOption = Annotated[
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
 ]
 _METHOD_DEFAULT = "stableval; majority if the panel is too small"
-MethodOption = Annotated[
+MethodCliOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
     option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
 ]
@@ -122,7 +122,7 @@ def consensus(
         Path | None, option("F", "Items with a known label, in the same columns.")
     ] = None,
     preset: PresetOption = None,
-    method: MethodOption = None,
+    method: MethodCliOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     subsets: Subsets = 50,
     seed: Seed = None,

@@ -120,8 +120,8 @@ class HttpClient:
         """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            ended_loops = [other for other in self._sessions if other.is_closed()]
-            ended = [self._sessions.pop(other) for other in ended_loops]
+            closed_event_loops = [other for other in self._sessions if other.is_closed()]
+            ended = [self._sessions.pop(other) for other in closed_event_loops]
             connector = aiohttp.TCPConnector(
                 limit=self._connections, keepalive_timeout=_IDLE_SECONDS
             )

@@ -165,7 +165,7 @@ class FailedRewards(NamedTuple):
     mean_others: float | None = None
 
 
-class JudgedParts:
+class ValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class Summary:
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
-    _parts: JudgedParts = field(default_factory=JudgedParts, compare=False, repr=False)
+    _parts: ValuesByOutcome = field(default_factory=ValuesByOutcome, compare=False, repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
     _unanswered: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     # on the last task

@@ -79,7 +79,7 @@ class _Erasure:
         self._what: ErasureTarget = what
         self._name = name
         self._own = {text.id: text.content for text in self._texts_of_run()}
-        self._forms = self._searched_forms()
+        self._encodings_of_secret = self._searched_forms()
 
     def erase(self, reason: str | None) -> ErasureResult:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
@@ -197,7 +197,7 @@ class _Erasure:
         return set(chain(*forms_by_string.values(), *forms_of_responses))
 
     def _contains_erased(self, content: bytes) -> bool:
-        return _contains_any(self._forms, content)
+        return _contains_any(self._encodings_of_secret, content)
 
     def _find_copies(self) -> tuple[set[int], list[str]]:
         """Return the texts that contain an erased one, and the tasks whose own text does, which is kept.
@@ -207,7 +207,7 @@ class _Erasure:
         ledger = self._ledger
         copies: set[int] = set()
         tasks: list[str] = []
-        for text in ledger.stored_texts(1, ledger.count) if self._forms else ():
+        for text in ledger.stored_texts(1, ledger.count) if self._encodings_of_secret else ():
             if text.id in self._own or not self._contains_erased(text.content):
                 continue
             record = ledger.record_at(text.id // MAX_TEXTS)

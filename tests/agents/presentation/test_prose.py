@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.presentation.prose import (
     Prose,
-    check_written,
     first_difference,
     join,
+    keep_faithful_variants,
     present_prose,
     read_prose,
     split,
@@ -252,7 +252,7 @@ def test_a_written_variant_that_reads_otherwise_makes_its_family_undefined(prose
     judge = jg.testing.ScriptedJudge({"10:00": json.dumps(changed), "": json.dumps(RECORDS)})
     with jg.Jury(model=judge, evaluators=["criteria"]) as jury:
         checked = jury.run(
-            Planner(jury).amake(lambda client: check_written(prose, VIEW, written, client))
+            Planner(jury).amake(lambda client: keep_faithful_variants(prose, VIEW, written, client))
         )
     assert checked.variants == kept
     assert checked.undefined == {"topic-position": "0 of 1 versions are left"}
