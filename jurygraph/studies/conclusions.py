@@ -9,7 +9,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from jurygraph.display import format_interval
-from jurygraph.studies.alternative_annotator import STAND_IN_RATE, AlternativeAnnotator
+from jurygraph.studies.alternative_annotator import (
+    SIGNIFICANCE_LEVEL,
+    STAND_IN_RATE,
+    AlternativeAnnotator,
+)
 from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT = 0.6
@@ -182,15 +186,23 @@ def conclude_reviewers(
 
 
 def _compare(row: Figures) -> str:
-    """Return which of two judges is nearer to the reviewers, from the first one's error less the second's."""
+    """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
+
+    It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
+    """
     first, second, difference = row["first"], row["second"], row["absolute"]
-    side = compare_with_bound(difference, 0.0)
-    if not side:
-        detail = f"mean difference of errors {_show(difference)}"
-        return f"Whether {first} is nearer than {second} cannot be told: {detail}."
-    if side > 0:
+    estimate = as_interval(difference)
+    if estimate is not None and (estimate.value or 0.0) > 0.0:
         first, second = second, first
-    return f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
+    p = row["absolute_p"]
+    if compare_with_bound(difference, 0.0) and p is not None and p < SIGNIFICANCE_LEVEL:
+        return (
+            f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
+        )
+    detail = f"mean difference of errors {_show(difference)}"
+    if p is not None:
+        detail += f", p {p:.3f} over all pairs"
+    return f"Whether {first} is nearer than {second} cannot be told: {detail}."
 
 
 def conclude_reliability(

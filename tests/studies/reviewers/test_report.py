@@ -1,5 +1,7 @@
 """Figures of judges of reviewers: on common ratings, with gains and losses of reviewers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -161,7 +163,12 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
         figures = {"mae": IntervalCell(error, 0.4, 1.0), "alpha": IntervalCell(0.8, 0.7, 0.9)}
         judges.append({**row, **figures, "judge": name})
     absolute = IntervalCell(0.4, 0.2, 0.6)
-    pair = {"first": "personalized", "second": "aggregate", "absolute": absolute}
-    (words,) = conclude_reviewers(judges, [{**pair, "dimension": None}], {"all": 3})
+    pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
+    pair |= {"dimension": None, "absolute_p": 0.01}
+    (words,) = conclude_reviewers(judges, [pair], {"all": 3})
     assert words.count("mean difference of errors") == 1
     assert "aggregate is nearer than personalized: mean difference of errors 0.40 (0.20" in words
+    # an interval for itself may be clear where p over all pairs is not
+    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}], {"all": 3})
+    assert "Whether aggregate is nearer than personalized cannot be told: mean" in words
+    assert "p 0.294 over all pairs." in words
