@@ -34,7 +34,7 @@ def name_agent(agent: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDifference:
-    """Two agents that follow each other in the order of their mean rewards.
+    """Two agents, of which the first has the higher mean reward, or an equal one.
 
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
@@ -82,6 +82,8 @@ class AgentDifference:
             small_sample_note = (
                 f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
             )
+            if self.is_paired and self.left_out:
+                tasks += " where both were scored"
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
             is_reversed = self.high < 0.0 and not self.left_out  # the second is ahead for sure
@@ -89,9 +91,9 @@ class AgentDifference:
             conclusion = "by more than chance" if is_sure else "which may be chance"
         sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
-            could = f"{format_number(self.least)} to {format_number(self.most)}"
+            could = f"{format_number(self.least)} and {format_number(self.most)}"
             failed = format_count(self.left_out, "failed reward")
-            sentence += f" {failed} left out, which could make it {could}."
+            sentence += f" {failed} left out; with all {self.units} it would be between {could}."
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence
