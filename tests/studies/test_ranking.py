@@ -209,6 +209,11 @@ def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRank
     assert second.is_clear
     assert ", by more than chance: the difference is " in second.sentences()[0]
     assert second.sentences()[0].endswith("; rough, with fewer than 20).")
+    report = measure_ranking(ranker)
+    (gap,) = report.figures["gaps"]
+    assert (gap.first, gap.second) == ("kind", "poor")
+    assert gap.sentence in report.conclusion
+    assert "the intervals of the 3 differences hold together with 95 %" in report.notes
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear

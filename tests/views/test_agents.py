@@ -78,6 +78,21 @@ def test_who_is_ahead_over_the_tasks_of_both_may_be_so_by_more_than_chance() -> 
     assert f"but {ahead}, which may be chance: " in best.lead.sentence
 
 
+def test_the_best_is_compared_with_each_other_agent_and_all_intervals_hold_together() -> None:
+    both = [*rewards("best", *[0.8, 0.85, 0.9] * 10), *rewards("worst", *[0.3] * 30)]
+    best, middle, worst = rank_agents([*both, *rewards("middle", *[0.5] * 30)], (0.0, 1.0))
+    assert (best.gap, middle.gap, worst.lead) == (None, None, None)
+    assert worst.gap is not None
+    assert worst.gap.sentence.startswith("best is ahead of worst, by more than chance: ")
+    alone = rank_agents(both, (0.0, 1.0))[0].lead
+    assert alone is not None
+    assert worst.gap.difference == alone.difference
+    # one of three intervals is wider than the only one
+    assert worst.gap.low is not None
+    assert alone.low is not None
+    assert worst.gap.low < alone.low
+
+
 def test_an_interval_ends_where_rewards_end() -> None:
     first, second = rank_agents(
         [*rewards("best", 1.0, 1.0, 0.5), *rewards("worst", 0.0, 0.5, 0.0)], (0.0, 1.0)
