@@ -152,6 +152,10 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
         "Why: nothing was judged.",
     ]
     assert "The sum would be 1 at best - 0.5 = 0.5." in lines
+    # as stored, without the setting
+    note = "0.667 of the weight was judged, and 0.8 is asked for"
+    lines = sentences(trace(reward(None, "failed", partial=0.25, terms=terms, notes=(note,))))
+    assert lines[1] == f"Why: {note} (failure.min_coverage)."
     open_range = reward(None, "failed", partial=0.25, terms=terms, range=(0.5, 1.0))
     start = "With the missing verdicts as the conservative rule counts them, the sum would be 1"
     assert f"{start} at best - 0.5 = 0.5." in sentences(trace(open_range))
