@@ -16,7 +16,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC, STAKEHOLDERS
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import format_count, join_names, note_similar_names
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
@@ -436,7 +436,10 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     return Report(
         figures,
         [ReportTable.of(columns, rows), ReportTable.of(_ALONE, by_judge, left=2)],
-        list(_notes(searched, decided.others, ranker.run, len(neighbours) + len(gaps))),
+        [
+            *_notes(searched, decided.others, ranker.run, len(neighbours) + len(gaps)),
+            *note_similar_names(ranker.agents),
+        ],
         plots,
         conclusion,
         symbols.RANKING,
