@@ -568,6 +568,16 @@ def test_show_has_the_parts_of_a_component_and_the_utilities_of_people():
     ]
 
 
+def test_show_has_the_weights_of_criteria_where_they_differ():
+    judged = verdict("good", score=0.5), verdict("pushing", score=1.0)
+    for weight, beside in ((-1.0, "good 0.5000 (weight 2), pushing 1.0000 (weight -1)"), (2.0, "")):
+        parts = ("good", 2.0), ("pushing", weight)
+        decision = Decision(specs=(component("rubric", "flat", *parts),))
+        shown = show_lines(decide(decision, *judged), decision)
+        expected = beside or "good 0.5000, pushing 1.0000"
+        assert any(line.startswith(f"rubric consists of {expected}") for line in shown)
+
+
 def test_show_has_what_a_prediction_was_made_from_and_what_material_lacks():
     examples = (
         ExampleUse(item="tent", reviewer="ann", score=4.5, fingerprint="1"),
