@@ -111,13 +111,13 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def note_similar_names(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note on each two names of people that differ only in case or spaces, and count as two."""
+    """Yield a note on each two names of people, or of agents, that differ only in case or spaces, and count as two."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
         other = first.setdefault("".join(name.casefold().split()), name)
         if other != name:
             pair = f"{quote(other)} and {quote(name)}"
-            yield f"{pair} differ only in case or spaces, and count as two people; write one name if they are one"
+            yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
 
 
 _QUERY = ("query",)

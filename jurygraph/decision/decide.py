@@ -448,6 +448,14 @@ def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str,
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
+_ASKED_FOR = " is asked for"
+
+
+def explain_note(note: str) -> str:
+    """Return a reward's note with the setting that asks for more; the stored note is verified, and stays as it is."""
+    return f"{note} (failure.min_coverage)" if note.endswith(_ASKED_FOR) else note
+
+
 def _notes(
     decision: Decision,
     dropped: frozenset[str],
@@ -465,7 +473,7 @@ def _notes(
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING_ERROR:
         notes.append(
-            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for"
+            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_ASKED_FOR}"
         )
     elif coverage < 1.0 - ROUNDING_ERROR:
         notes.append(

@@ -9,7 +9,12 @@ from math import isclose
 from typing import Literal, NamedTuple
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import ROUNDING_ERROR, compute_rewards, has_independent_rows
+from jurygraph.decision.decide import (
+    ROUNDING_ERROR,
+    compute_rewards,
+    explain_note,
+    has_independent_rows,
+)
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
@@ -409,7 +414,7 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
     reward = explained.trace.reward
     yield _reward_sentence(explained.trace)
-    yield from (f"Why: {note}." for note in reward.notes)
+    yield from (f"Why: {explain_note(note)}." for note in reward.notes)
     yield from _point_sentences(explained, lines)
     yield from _adjustment_sentences(explained)
     yield from _verdict_sentences(explained.verdicts)

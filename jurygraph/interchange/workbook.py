@@ -67,6 +67,7 @@ _AGENTS = (
     SheetColumn("Tasks", 11),
     SheetColumn("Failed", 11),
     SheetColumn("Is it better than the next?", 70, is_wrapped=True),
+    SheetColumn("Is the best better than it?", 70, is_wrapped=True),
 )
 
 SheetRows = Sequence[Sequence[JsonValue]]
@@ -78,8 +79,9 @@ def read_agents(run: Run) -> SheetRows:
     for row in rank_agents(_read_rewards(run), limits_of(run.decisions())):
         ends = (None, None, None) if row.mean is None else row.mean[:3]
         failed = row.responses - row.scored
-        lead = row.lead.sentence if row.lead else None
-        rows.append((name_agent(row.agent), *ends, row.responses, row.units, failed, lead))
+        differences = [each and each.sentence for each in (row.lead, row.gap)]
+        counts = row.responses, row.units, failed
+        rows.append((name_agent(row.agent), *ends, *counts, *differences))
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         rows.append((f"Not finished: {count} so far", *[None] * (len(_AGENTS) - 1)))

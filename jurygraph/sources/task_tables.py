@@ -166,6 +166,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         if separator_line is not None:
             separator = separator_line[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
+        last_line = skipped
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
@@ -190,8 +191,12 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
             if "unexpected end of data" in str(error):
-                line = last_line + 1
                 problem = "a quote that opens in this row is never closed; close it, or double it"
+                line = last_line + 1
+            elif line > last_line + 1:
+                end = f"ends in line {line}, with text after it"
+                problem = f"a quote that opens in this row {end}; close it before, or double it"
+                line = last_line + 1
             raise InputError(f"{path}, line {line}: {problem}") from None
 
 

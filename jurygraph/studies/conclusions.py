@@ -206,16 +206,22 @@ def _compare(row: Figures) -> str:
 
 
 def conclude_reliability(
-    mean: IntervalCell, units: str, count: int, questions: Sequence[Figures]
+    mean: IntervalCell,
+    units: str,
+    count: int,
+    questions: Sequence[Figures],
+    pairs: Sequence[Figures],
 ) -> list[str]:
-    """Return how sure the mean reward is, and how far judges repeat their scores."""
-    sentences = [f"The mean reward {_show(mean)} has no interval."]
-    if mean.low is not None and mean.high is not None:
+    """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
+    sentences = list(_judges_that_differ([pair for pair in pairs if pair["both"]]))
+    if mean.low is None or mean.high is None:
+        sentences.append(f"The mean reward {_show(mean)} has no interval.")
+    else:
         half_width = (mean.high - mean.low) / 2.0
-        sentences = [
+        sentences.append(
             f"The mean reward is {_show(mean)}, ± {half_width:.3f} over {count} {units}; "
             f"about {3 * count} more {units} would halve that."
-        ]
+        )
     sampled = [question for question in questions if question["within_response"]]
     sentences += [_repeats(question) for question in sampled[:MOST_SUBJECTS]]
     if not sampled:
@@ -224,6 +230,21 @@ def conclude_reliability(
             "`samples: 3` beside `use` would tell."
         )
     return sentences
+
+
+def _judges_that_differ(pairs: Sequence[Figures]) -> Iterator[str]:
+    """Yield which of some pairs of judges, with answers of both, differs most, and who of the two found more met."""
+    if not pairs:
+        return
+    pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
+    first, second = pair["first"], pair["second"]
+    most = " most" if len(pairs) > 1 else ""
+    alone = f"{first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}"
+    yield (
+        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {alone}."
+        if pair["differ"]
+        else "No two judges differ on whether something is met."
+    )
 
 
 def _repeats(question: Figures) -> str:

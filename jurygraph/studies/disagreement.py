@@ -141,10 +141,11 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
         problem = "no component counts with a positive weight"
         if chosen:
             problem = f"only {chosen[0]} is there to compare"
-        problem += f"; name 2 components or more of {', '.join(names)}"
+        if len(names) > 1:
+            problem += f"; name 2 components or more of {', '.join(names)}"
         if run.config.models:
             problem += (
-                f"; for judges: jurygraph show {shell_quote(run.folder)} --sort -disagreement"
+                f"; how far judges differ: jurygraph study reliability {shell_quote(run.folder)}"
             )
         raise InputError(f"{run.folder}: {problem}")
     return chosen

@@ -16,7 +16,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC, STAKEHOLDERS
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import format_count, join_names, note_similar_names
 from jurygraph.runs.reports.units import describe_units, name_unit
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import PackedGroup, VerdictTables
@@ -395,6 +395,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     neighbours = [
         Neighbours(**vars(lead), turn=turn) for lead, turn in zip(leads, turns, strict=True)
     ]
+    gaps = [row.gap for row in ranked if row.gap is not None]
     agents: list[Figures] = []
     for row in ranked:
         counts = {"responses": row.responses, "left_out": row.responses - row.scored}
@@ -404,6 +405,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
         "settings": list(tried),
         "agents": agents,
         "pairs": neighbours,
+        "gaps": gaps,
         "searched": searched,
     }
     columns = {
@@ -414,6 +416,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     }
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
     conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
+    conclusion += [gap.sentence for gap in gaps]
     orders = {judge: ranker.rank_alone(config, judge) for judge in ranker.tables.judges}
     by_judge = [{"judge": judge, **row} for judge, order in orders.items() for row in order]
     if by_judge:
@@ -433,7 +436,10 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     return Report(
         figures,
         [ReportTable.of(columns, rows), ReportTable.of(_ALONE, by_judge, left=2)],
-        list(_notes(searched, decided.others, ranker.run)),
+        [
+            *_notes(searched, decided.others, ranker.run, len(neighbours) + len(gaps)),
+            *note_similar_names(ranker.agents),
+        ],
         plots,
         conclusion,
         symbols.RANKING,
@@ -462,7 +468,7 @@ def compare_orders(
         yield "Each judge alone gives this order, too."
 
 
-def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:
+def _notes(searched: Sequence[str], others: int, run: Run, differences: int) -> Iterator[str]:
     yield (
         f"searched, one at a time: {', '.join(searched)}; from today's value outwards in steps that double, from 1/64 "
         "of it on, then by bisection. Two turns between two steps are missed, and so are changes of several settings "
@@ -473,7 +479,9 @@ def _notes(searched: Sequence[str], others: int, run: Run) -> Iterator[str]:
         why = "they are many, or not alike in all tasks"
         weights = format_count(others, "weight")
         yield f"not searched, {weights} of criteria, since {why}: {command}"
-    yield "intervals of differences hold together, with 95 %, for all pairs; failed rewards are in no mean"
+    if differences > 1:
+        yield f"the intervals of the {differences} differences hold together with 95 %"
+    yield "failed rewards are in no mean"
 
 
 def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> list[RankedAgent]:

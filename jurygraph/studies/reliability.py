@@ -240,9 +240,9 @@ def report(scores: RunScores) -> Report:
         "met by A alone": "first_alone",
         "met by B alone": "second_alone",
     }
-    sections.append(ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS))
+    sections.insert(0, ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS))
     cell = IntervalCell(mean.value, mean.low, mean.high)
-    conclusion = conclude_reliability(cell, units, unit_count, questions)
+    conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
     return Report(figures, sections, notes, list(_plots(questions)), conclusion, symbols.AGREEMENT)
 
 

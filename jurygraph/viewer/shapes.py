@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from jurygraph.decision.decide import explain_note
 from jurygraph.display import format_number
 from jurygraph.explanation.points import PointsLine, by_cost
 from jurygraph.explanation.terms import ExplainedVerdict
@@ -210,6 +211,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "turn": partial(format_reversal, upwards=True),
     "factor": format_factor,
     "plain": format_plain,
+    "explained": explain_note,
     "visible": escape_hidden,
     "lines": escape_lines,
     "message_text": message_text,

@@ -34,7 +34,7 @@ def name_agent(agent: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDifference:
-    """Two agents that follow each other in the order of their mean rewards.
+    """Two agents, of which the first has the higher mean reward, or an equal one.
 
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
@@ -82,6 +82,8 @@ class AgentDifference:
             small_sample_note = (
                 f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
             )
+            if self.is_paired and self.left_out:
+                tasks += " where both were scored"
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
             is_reversed = self.high < 0.0 and not self.left_out  # the second is ahead for sure
@@ -89,9 +91,9 @@ class AgentDifference:
             conclusion = "by more than chance" if is_sure else "which may be chance"
         sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
-            could = f"{format_number(self.least)} to {format_number(self.most)}"
+            could = f"{format_number(self.least)} and {format_number(self.most)}"
             failed = format_count(self.left_out, "failed reward")
-            sentence += f" {failed} left out, which could make it {could}."
+            sentence += f" {failed} left out; with all {self.units} it would be between {could}."
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence
@@ -193,7 +195,8 @@ class UnitRewards(NamedTuple):
 class RankedAgent(NamedTuple):
     """An agent in the order of the means: its responses, those with a reward, and the units that these are of.
 
-    `lead` is how far it is ahead of the next one; None for the last, and where one of the two has no mean.
+    `lead` is how far it is ahead of the next one; None for the last, and where one of the two has no mean. `gap` is how
+    far the best one is ahead of it; None for the best and the next, whose difference is the best one's lead.
     """
 
     agent: str
@@ -202,6 +205,7 @@ class RankedAgent(NamedTuple):
     units: int
     mean: Estimate | None
     lead: AgentDifference | None
+    gap: AgentDifference | None
 
 
 def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> list[RankedAgent]:
@@ -234,21 +238,22 @@ def measure_agents(
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
         means.append(mean and clip_to_limits(mean, limits))
-    pairs = len(means) - means.count(None) - 1
-    ranked = []
-    for row, agent in enumerate(agents):
-        lead = None
-        if row < pairs:
-            both = UnitTotals._make(array[row : row + 2] for array in totals)
-            lead = _compare_agents(agent, agents[row + 1], both, units, pairs, limits)
-        ranked.append(
-            RankedAgent(
-                agent=agent,
-                responses=int(totals.responses[row].sum()),
-                scored=int(totals.scored[row].sum()),
-                units=int(np.count_nonzero(totals.scored[row])),
-                mean=means[row],
-                lead=lead,
-            )
+    count = len(means) - means.count(None)
+    pairs = max(count - 1, 2 * count - 3)  # neighbours, and the best with each that is not the next
+
+    def compare(first: int, second: int) -> AgentDifference:
+        both = UnitTotals._make(array[[first, second]] for array in totals)
+        return _compare_agents(agents[first], agents[second], both, units, pairs, limits)
+
+    return [
+        RankedAgent(
+            agent=agent,
+            responses=int(totals.responses[row].sum()),
+            scored=int(totals.scored[row].sum()),
+            units=int(np.count_nonzero(totals.scored[row])),
+            mean=means[row],
+            lead=compare(row, row + 1) if row + 1 < count else None,
+            gap=compare(0, row) if 1 < row < count else None,
         )
-    return ranked
+        for row, agent in enumerate(agents)
+    ]

@@ -126,16 +126,21 @@ def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
 def _describe_parts(term: ExplainedTerm) -> str:
     """Return the parts of a term, with a dash for one that does not apply and a star at one that was not judged.
 
-    It is empty where the combiner computes none.
+    Criteria of unlike weights have them beside their values. It is empty where the combiner computes none.
     """
     if not term.parts:
         return ""
     values: dict[str, float | None] = dict.fromkeys(term.inapplicable)
     values.update(term.parts)
     parts = []
+    weights = {}
+    if term.combiner.counts_criteria:
+        weights = {name: use.signed_weight for name, use in term.inputs.items()}
+    has_unlike_weights = len({*weights.values()}) > 1
     for name, value in sorted(values.items()):
         mark = "*" if term.is_unjudged_part(name) else ""
-        parts.append(f"{name} {mark}{format_number(value)}")
+        weight = f" (weight {weights[name]:g})" if has_unlike_weights and name in weights else ""
+        parts.append(f"{name} {mark}{format_number(value)}{weight}")
     rule = term.combiner.describe_rule(term.params) if term.combiner.counts_criteria else ""
     return f"{term.term.name} consists of {'; '.join(filter(None, (', '.join(parts), rule)))}"
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jurygraph.decision.decide import explain_note
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
@@ -104,7 +105,7 @@ def describe_failure(trace: Trace) -> str:
     for verdict in trace.verdicts:
         if verdict.failure is not None and not verdict.superseded:
             causes[_describe_missing(verdict, verdict.failure)] = None
-    sentence = f"Not scored: {join_names(list(causes or reward.notes))}"
+    sentence = f"Not scored: {join_names(list(causes or map(explain_note, reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
         low, high = map(format_plain, reward.range)
         sentence += f"; it would be between {low} and {high}"

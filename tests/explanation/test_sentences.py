@@ -152,6 +152,10 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
         "Why: nothing was judged.",
     ]
     assert "The sum would be 1 at best - 0.5 = 0.5." in lines
+    # as stored, without the setting
+    note = "0.667 of the weight was judged, and 0.8 is asked for"
+    lines = sentences(trace(reward(None, "failed", partial=0.25, terms=terms, notes=(note,))))
+    assert lines[1] == f"Why: {note} (failure.min_coverage)."
     open_range = reward(None, "failed", partial=0.25, terms=terms, range=(0.5, 1.0))
     start = "With the missing verdicts as the conservative rule counts them, the sum would be 1"
     assert f"{start} at best - 0.5 = 0.5." in sentences(trace(open_range))
@@ -562,6 +566,16 @@ def test_show_has_the_parts_of_a_component_and_the_utilities_of_people():
         ["0.4000", "60%"],
         ["1.0000", "0%"],
     ]
+
+
+def test_show_has_the_weights_of_criteria_where_they_differ():
+    judged = verdict("good", score=0.5), verdict("pushing", score=1.0)
+    for weight, beside in ((-1.0, "good 0.5000 (weight 2), pushing 1.0000 (weight -1)"), (2.0, "")):
+        parts = ("good", 2.0), ("pushing", weight)
+        decision = Decision(specs=(component("rubric", "flat", *parts),))
+        shown = show_lines(decide(decision, *judged), decision)
+        expected = beside or "good 0.5000, pushing 1.0000"
+        assert any(line.startswith(f"rubric consists of {expected}") for line in shown)
 
 
 def test_show_has_what_a_prediction_was_made_from_and_what_material_lacks():

@@ -92,7 +92,7 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     head, *rows, (last, *_) = sheet.iter_rows(values_only=True)
     assert last == "Not finished: 7 groups so far"
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
-    assert head == (*columns, "Is it better than the next?")
+    assert head == (*columns, "Is it better than the next?", "Is the best better than it?")
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
     expected = {}
     for agent in ranking["agents"]:
@@ -101,10 +101,10 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
         expected[agent["agent"]] = (*figures, agent["responses"], agent["left_out"])
     assert [row[0] for row in rows] == list(expected)
     assert {row[0]: (*row[1:5], row[6]) for row in rows} == expected
-    leads = [row[7] for row in rows if row[7]]
+    leads, gaps = ([row[column] for row in rows if row[column]] for column in (7, 8))
     printed = run_command("study", "ranking", folder).out
-    assert len(leads) == len(ranking["pairs"])
-    assert all(" ".join(lead.split()) in " ".join(printed.split()) for lead in leads)
+    assert (len(leads), len(gaps)) == (len(ranking["pairs"]), len(ranking["gaps"]))
+    assert all(" ".join(pair.split()) in " ".join(printed.split()) for pair in leads + gaps)
     assert sheet[2][1].number_format == "0.0000"
 
 

@@ -145,6 +145,12 @@ BAD_CSV = [
     ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
     (",n\n0,1\n", 1, "leaves a column without a name"),
     ('n,m\n1,2\n"1,2\n3,4\n', 3, "a quote that opens in this row is never closed"),
+    ('n,"m\n1,2\n', 1, "a quote that opens in this row is never closed"),
+    (
+        'n,m\n1,"2\n3,4\n5,"6"\n',
+        2,
+        "a quote that opens in this row ends in line 4, with text after",
+    ),
     ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
 ]

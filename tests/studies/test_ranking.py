@@ -197,6 +197,18 @@ def test_a_judge_by_which_agents_are_equal_gives_no_order() -> None:
     ]
 
 
+def test_agents_whose_names_differ_in_case_alone_are_noted(tmp_path: Path) -> None:
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        answers = [jg.Response(id=name, agent=name, text=name) for name in ("Kim", "kim ")]
+        jury.score(jg.Task(id="t", query="?"), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        notes = measure_ranking(AgentRanker(run)).notes
+    assert any(
+        note.startswith("'Kim' and 'kim ' differ only in case or spaces, and count as two;")
+        for note in notes
+    )
+
+
 def test_of_one_agent_judges_are_said_to_give_no_order(tmp_path: Path) -> None:
     with closing(Run.open(_judged([*JUDGES], tmp_path, {"warm": TEXTS["warm"]}))) as run:
         report = measure_ranking(AgentRanker(run))
@@ -209,6 +221,11 @@ def test_an_order_that_other_tasks_would_turn_is_called_chance(ranker: AgentRank
     assert second.is_clear
     assert ", by more than chance: the difference is " in second.sentences()[0]
     assert second.sentences()[0].endswith("; rough, with fewer than 20).")
+    report = measure_ranking(ranker)
+    (gap,) = report.figures["gaps"]
+    assert (gap.first, gap.second) == ("kind", "poor")
+    assert gap.sentence in report.conclusion
+    assert "the intervals of the 3 differences hold together with 95 %" in report.notes
     equal, _ = measure_ranking(ranker, ["reward.brief=0.57"]).figures["pairs"]
     assert equal.difference is not None
     assert not equal.is_clear

@@ -204,7 +204,7 @@ def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
             jury.score(task, answers)
     for run, units in ((letters, "tasks"), (tmp_path / "grouped", "groups of tasks")):
         run_command("report", run, "-o", tmp_path / "report.html")
-        assert f"interval over {units}, on" in (tmp_path / "report.html").read_text()
+        assert f"interval over {units}, drawn from " in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:

@@ -33,8 +33,10 @@ def test_a_difference_that_a_failed_reward_could_undo_may_be_chance() -> None:
     assert lead.sentence.startswith(
         "nova is ahead of relay, which may be chance: the difference is "
     )
+    # the range is of all tasks, and need not hold the difference, which is of fewer
+    assert "paired over 7 tasks where both were scored; rough" in lead.sentence
     assert lead.sentence.endswith(
-        "rough, with fewer than 20). 1 failed reward left out, which could make it 0.3438 to 0.4062."
+        "1 failed reward left out; with all tasks it would be between 0.3438 and 0.4062."
     )
 
 
@@ -44,7 +46,7 @@ def test_a_difference_that_no_failed_reward_can_undo_is_larger_than_chance() -> 
     first, _ = rank_agents([*better, *worse], (0.0, 1.0))
     assert first.lead is not None
     assert first.lead.sentence.startswith("better is ahead of worse, by more than chance: ")
-    assert "paired over 24 tasks)." in first.lead.sentence
+    assert "paired over 24 tasks where both were scored)." in first.lead.sentence
 
 
 def test_a_higher_mean_over_other_tasks_is_not_called_a_lead() -> None:
@@ -74,6 +76,21 @@ def test_who_is_ahead_over_the_tasks_of_both_may_be_so_by_more_than_chance() -> 
     )
     assert best.lead is not None
     assert f"but {ahead}, which may be chance: " in best.lead.sentence
+
+
+def test_the_best_is_compared_with_each_other_agent_and_all_intervals_hold_together() -> None:
+    both = [*rewards("best", *[0.8, 0.85, 0.9] * 10), *rewards("worst", *[0.3] * 30)]
+    best, middle, worst = rank_agents([*both, *rewards("middle", *[0.5] * 30)], (0.0, 1.0))
+    assert (best.gap, middle.gap, worst.lead) == (None, None, None)
+    assert worst.gap is not None
+    assert worst.gap.sentence.startswith("best is ahead of worst, by more than chance: ")
+    alone = rank_agents(both, (0.0, 1.0))[0].lead
+    assert alone is not None
+    assert worst.gap.difference == alone.difference
+    # one of three intervals is wider than the only one
+    assert worst.gap.low is not None
+    assert alone.low is not None
+    assert worst.gap.low < alone.low
 
 
 def test_an_interval_ends_where_rewards_end() -> None:

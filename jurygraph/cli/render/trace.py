@@ -10,6 +10,7 @@ from jurygraph.cli.render.text import (
     format_counts,
     format_table,
 )
+from jurygraph.decision.decide import explain_note
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
@@ -105,7 +106,7 @@ def _reward_lines(view: TraceView) -> Iterator[str]:
     yield f"verdicts  {counts.total} = {outcomes}"
     if counts.discarded:
         yield f"note      judged verdicts that are discarded for low confidence: {counts.discarded}"
-    yield from (f"note      {escape_line(note)}" for note in reward.notes)
+    yield from (f"note      {escape_line(explain_note(note))}" for note in reward.notes)
     if not reward.weights_fixed:
         yield "note      weights not fixed: a judge set them after it saw the response"
     yield ""

@@ -110,9 +110,13 @@ def test_an_unknown_component_is_refused_with_the_known_names(tmp_path: Path) ->
         (
             {"accuracy": 1.0},
             [],
-            "only accuracy is there to compare; name 2 components or more of accuracy",
+            "only accuracy is there to compare$",
         ),
-        ({"accuracy": 1.0, "tone": -0.5}, [], "only accuracy is there"),
+        (
+            {"accuracy": 1.0, "tone": -0.5},
+            [],
+            "only accuracy is there to compare; name 2 components or more of accuracy, tone",
+        ),
         ({"accuracy": -1.0, "tone": -0.5}, [], "no component counts with a positive weight"),
         ({"accuracy": 1.0, "tone": 0.5}, ["tone"], "only tone is there"),
     ],

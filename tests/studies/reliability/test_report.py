@@ -121,3 +121,19 @@ def test_each_two_judges_are_compared_over_all_that_both_answered() -> None:
     names = ("first", "second", "both", "differ", "first_alone", "second_alone")
     (found,) = compare_pairs(by_question, {"other": "last"})
     assert found == dict(zip(names, ("mild", "strict", 4, 3, 2, 1), strict=True))
+
+
+def test_the_two_judges_that_differ_most_come_first() -> None:
+    judges = {"even": [1.0] * 4, "mild": [1.0, 1.0, 1.0, 0.0], "strict": [0.0] * 4}
+    questions = [Scores("q", judge) for judge in judges]
+    for question, values in zip(questions, judges.values(), strict=True):
+        for number, value in enumerate(values):
+            add_score(question, value, f"r{number}")
+    scores = rewards(drawn(4, 2, 1.0)).rewards
+    found = reliability.report(RunScores("run", scores, tuple(questions), {}))
+    assert found.conclusion[0] == (
+        "even and strict differ most, in 4 of 4 answers: even alone found 4 met, strict alone 0."
+    )
+    assert found.tables[0].header[0] == "judge A"
+    same = reliability.report(RunScores("run", scores, (questions[0], questions[0]), {}))
+    assert same.conclusion[0].startswith("The mean reward")
