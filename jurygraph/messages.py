@@ -101,9 +101,9 @@ def format_path(path: Path) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.5) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
-    similar = nearest_name(name, candidates)
+    similar = nearest_name(name, candidates, likeness)
     if similar is None:
         return None
     text = shorten(similar) if similar == similar.strip() else quote(similar)
@@ -144,13 +144,13 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     )
 
 
-def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name that differs only in case, else the most similar one; None if no name is near."""
+def nearest_name(name: str, candidates: Iterable[str], likeness: float = 0.5) -> str | None:
+    """Return the known name that differs only in case, else the most similar one; None if none has this likeness."""
     names = list(islice(candidates, _MAX_COMPARED))
     for other in names:
         if other.casefold() == name.casefold():
             return other
-    similar = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    similar = difflib.get_close_matches(name, names, n=1, cutoff=likeness)
     return similar[0] if similar else None
 
 

@@ -5,6 +5,7 @@ gate passed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import isclose
 from typing import Literal, NamedTuple
 
@@ -418,6 +419,7 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
     yield from _point_sentences(explained, lines)
     yield from _adjustment_sentences(explained)
     yield from _verdict_sentences(explained.verdicts)
+    yield from _majority_sentences(explained)
     yield from _lookup_sentences(explained)
     counts = explained.counts
     judged = f"{counts.judged} judged"
@@ -559,6 +561,21 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
         if reason:
             sentence += f": {reason}"
         yield f"{sentence}."
+
+
+def _majority_sentences(explained: ExplainedTrace) -> Iterator[str]:
+    """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
+    labels: dict[str, list[str]] = {}
+    for ballot in chain.from_iterable(map(explained.list_ballots, explained.terms)):
+        if ballot.is_undecided:
+            lack = sum(
+                vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
+                for vote in ballot.voting
+            )
+            reason = f"{lack} of {len(ballot.voting)} votes are missing or unsupported"
+            labels.setdefault(reason, []).append(ballot.voting[0].label)
+    for reason, names in labels.items():
+        yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
 
 
 def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:

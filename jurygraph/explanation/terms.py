@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load
 from jurygraph.decision.combiners import Combiner, Component, Matrices
 from jurygraph.decision.table import (
     ABSENT,
+    NOT_APPLICABLE,
     OK,
     Scenario,
     ScoreArrays,
@@ -169,6 +170,18 @@ class ExplainedVerdict:
         return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
 
 
+class Ballot(NamedTuple):
+    """The votes on a question of an input that is reduced by majority, and their result, in one column."""
+
+    voting: Sequence[ExplainedVerdict]
+    columns: ScoreArrays
+    has_judges: bool
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.columns.outcome[0, 0] not in (OK, NOT_APPLICABLE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerdictCounts:
     """The numbers of verdicts by outcome; the first five add up to `total`, and `discarded` ones are judged.
@@ -245,6 +258,15 @@ class ExplainedTrace:
                 yield [verdict for verdict in voting if verdict.verdict.turn == turn], columns
             else:
                 yield voting, columns
+
+    def list_ballots(self, term: "ExplainedTerm") -> Iterator[Ballot]:
+        """Yield the votes of a term; gates leave nothing to vote on."""
+        for use in term.inputs.values():
+            for question in use.questions if use.reduce == "majority" else ():
+                for voting, columns in self.ballots(question, use):
+                    is_gated = any(verdict.verdict.gated_by for verdict in voting)
+                    if len(voting) > 1 and not is_gated:
+                        yield Ballot(voting, columns, use.has_judges)
 
     def _to_explained_verdicts(
         self, recorded: Iterable[RecordedVerdict]

@@ -28,6 +28,7 @@ from jurygraph.messages import (
     describe_validation_error,
     describe_value,
     did_you_mean,
+    nearest_name,
     quote,
     validate,
 )
@@ -258,10 +259,19 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
 
 
 def _missing_file_hint(path: Path) -> str:
-    names = []
+    """Suggest the file with the most similar name; an equal suffix alone makes no two names alike."""
+    names: dict[str, list[str]] = {}
     with suppress(OSError):
-        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    return did_you_mean(path.name, names) or "name one that is there"
+        for entry in path.parent.iterdir():
+            if entry.is_file():
+                names.setdefault(_stem(entry.name), []).append(entry.name)
+    nearest = nearest_name(_stem(path.name), names)
+    hint = None if nearest is None else did_you_mean(path.name, names[nearest])
+    return hint or "name one that is there"
+
+
+def _stem(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:

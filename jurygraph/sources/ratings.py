@@ -324,8 +324,9 @@ def read_models(
     missing = [name for name in model.model_fields if name not in column_of]
     unread: dict[str, str | None] = {}
     for column in sorted(set(present) - set(column_of.values())):
-        is_known_column = column in _COLUMNS
-        unread[column] = None if is_known_column else did_you_mean(column.casefold(), missing)
+        unread[column] = None
+        if column not in _COLUMNS:  # columns that nobody wants are many
+            unread[column] = did_you_mean(column.casefold(), missing, likeness=0.6)
     return FileRows(str(path), tuple(rows), column_of, unread)
 
 

@@ -165,7 +165,7 @@ def conclude_reviewers(
             conclusion.append(f"{dimension}: no rating is predicted by every judge.")
             continue
         best = ranked[0]
-        subject = f"{dimension}: {best['judge']}"
+        subject = str(best["judge"])
         if best["shots"]:
             subject += f" with {best['shots']} examples"
         sentences = [
@@ -175,13 +175,16 @@ def conclude_reviewers(
             sentences.append(
                 f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
             )
-        pairs = ({row["judge"] for row in ranked[:2]}, {"personalized", "aggregate"})
         for row in differences:
-            is_of_pair = {row["first"], row["second"]} in pairs
-            if is_of_pair and row["dimension"] == best["dimension"]:
+            pair = {row["first"], row["second"]}
+            if row["dimension"] != best["dimension"]:
+                continue
+            if pair == {"personalized", "aggregate"}:  # what the study is for
+                sentences.insert(0, _compare(row))
+            elif pair == {row["judge"] for row in ranked[:2]}:
                 sentences.append(_compare(row))
         sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
-        conclusion.append(" ".join(sentences))
+        conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 

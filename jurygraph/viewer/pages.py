@@ -199,9 +199,12 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
 
 
 def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
-    """Return the first verdict of each question whose score can be tried; none if there are too many for a form."""
+    """Return the first verdict of each question whose score can be tried; none if there are too many for a form.
+
+    One that was judged goes before those that failed: the score is tried for all judges of the question.
+    """
     first: dict[str, ExplainedVerdict] = {}
-    for explained in view.verdicts:
+    for explained in sorted(view.verdicts, key=lambda explained: explained.score is None):
         verdict = explained.verdict
         if is_about(verdict, view.trace.response_id) and not verdict.superseded:
             first.setdefault(verdict.question, explained)

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from jurygraph.decision.decide import NO_MAJORITY, SAMPLE_SPREAD
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
-from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain, join_names
 from jurygraph.schema import ComponentSpec, Trace
 
@@ -104,7 +104,7 @@ class TermView:
 def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained.trace
     summand = term.term
-    ballots = list(_list_ballots(explained, term))
+    ballots = list(explained.list_ballots(term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
@@ -227,15 +227,7 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     yield from missed
 
 
-class _Ballot(NamedTuple):
-    """The votes on a question of an input that is reduced by majority, and their result, in one column."""
-
-    voting: Sequence[ExplainedVerdict]
-    columns: ScoreArrays
-    has_judges: bool
-
-
-def _describe_votes(ballots: Iterable[_Ballot]) -> Iterator[str]:
+def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
     labels: dict[str, list[str]] = {}
     for voting, columns, has_judges in ballots:
@@ -247,7 +239,7 @@ def _describe_votes(ballots: Iterable[_Ballot]) -> Iterator[str]:
         yield f"vote on {join_names(names)}: {result}"
 
 
-def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[str, float]:
+def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[str, float]:
     """Return the diagnostics of a term.
 
     The stored ones take a worst case, such as a finding without a quotation, for no answer; next to the votes and the
@@ -255,9 +247,7 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[s
     """
     diagnostics = dict(term.diagnostics)
     if ballots:
-        outcomes = [ballot.columns.outcome[0, 0] for ballot in ballots]
-        undecided = sum(outcome not in (OK, NOT_APPLICABLE) for outcome in outcomes)
-        diagnostics[NO_MAJORITY] = float(undecided)
+        diagnostics[NO_MAJORITY] = float(sum(ballot.is_undecided for ballot in ballots))
     scores: dict[tuple[Any, ...], list[float]] = {}
     for answer in term.verdicts:
         verdict = answer.verdict
@@ -271,16 +261,6 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[_Ballot]) -> dict[s
         diagnostics.pop(SAMPLE_SPREAD, None)
         diagnostics["spread over judges"] = max(spreads)
     return diagnostics
-
-
-def _list_ballots(explained: ExplainedTrace, term: ExplainedTerm) -> Iterator[_Ballot]:
-    """Yield the votes of a term; gates leave nothing to vote on."""
-    for use in term.inputs.values():
-        for question in use.questions if use.reduce == "majority" else ():
-            for voting, columns in explained.ballots(question, use):
-                is_gated = any(verdict.verdict.gated_by for verdict in voting)
-                if len(voting) > 1 and not is_gated:
-                    yield _Ballot(voting, columns, use.has_judges)
 
 
 def _predict(verdict: ExplainedVerdict, has_judges: bool) -> str:

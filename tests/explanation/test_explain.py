@@ -293,3 +293,15 @@ def test_what_most_judges_find_met_may_be_the_other_one() -> None:
         "If kind were not met: 0 (-1).",
         "0 of 2 single changes would raise it, 1 would lower it.",
     ]
+
+
+def test_votes_without_a_majority_say_how_many_are_missing() -> None:
+    votes = {"mild": True, "strict": False, "torn": "no decision"}
+    judges = {name: ScriptedJudge({"It is kind.": met}, name=name) for name, met in votes.items()}
+    use = {"use": "criteria", "judges": [*judges], "fold": "majority"}
+    rubric = jg.Rubric(criteria=(jg.Criterion(id="kind", text="It is kind.", weight=1),))
+    with jg.Jury(models=judges, evaluators=[use], safety={"evidence": "off"}) as jury:
+        task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
+        (trace,) = jury.score(task, ["Dear friend, it is good to hear from you."])
+    words = "No majority on kind: 1 of 3 votes are missing or unsupported."
+    assert words in trace.explain().sentences()

@@ -190,6 +190,13 @@ def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path):
     )
 
 
+def test_an_equal_suffix_makes_no_two_names_of_files_alike(tmp_path: Path):
+    (tmp_path / "empty.jsonl").write_text(GOOD)
+    (tmp_path / "tasks.csv").write_text("id,query\n")
+    assert refusal(tmp_path / "histroy.jsonl").endswith("name one that is there")
+    assert refusal(tmp_path / "taks.jsonl").endswith("did you mean tasks.csv?")
+
+
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files, "LONGEST_LINE", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")

@@ -158,6 +158,9 @@ def test_unread_columns_are_collected_from_every_line(tmp_path: Path) -> None:
     assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {
         "item": None
     }
+    # that a few letters are those of `dimension` makes it no misspelling
+    hint = read_ratings(table(tmp_path / "m.csv", {**rating(), "Input.question": "?"})).unread
+    assert hint == {"Input.question": None}
     assert read_ratings(table(tmp_path / "f.csv", FULL)).unread == {}
 
 

@@ -11,11 +11,15 @@ from urllib.parse import parse_qsl
 import pytest
 from multidict import MultiDict
 
+import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.studies.ranking import AgentRanker, Overtaking, find_overtakings
+from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.pages import list_changeable
 from jurygraph.viewer.what_if import WhatIf, explain_changed
+from jurygraph.views.trace import view_trace
 from tests.examples import some_or_all
 from tests.rows import all_rows
 from tests.viewer.conftest import Browser
@@ -154,3 +158,17 @@ def test_an_edge_that_is_tried_has_the_retention_that_is_named(
         reward = explain_changed(run, "t1/r1", changes).trace.reward
     found = reward.parts["rubric"]["more"]
     assert found == pytest.approx(q(core, more))
+
+
+def test_the_score_of_a_question_is_tried_below_a_verdict_that_was_judged(tmp_path: Path) -> None:
+    votes = {"absent": "no decision", "strict": False}
+    judges = {name: ScriptedJudge({"It is kind.": met}, name=name) for name, met in votes.items()}
+    use = {"use": "criteria", "judges": [*judges], "fold": "majority"}
+    rubric = jg.Rubric(criteria=(jg.Criterion(id="kind", text="It is kind.", weight=1),))
+    with jg.Jury(models=judges, evaluators=[use]) as jury, jury.record(tmp_path / "run"):
+        task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
+        jury.score(task, [jg.Response(id="a", text="Go away.")])
+    with closing(Run.open(tmp_path / "run")) as run:
+        view = view_trace(run.explain_trace(run.find_trace("a")))
+    (tried,) = list_changeable(view).values()
+    assert tried.verdict.judge == "strict"

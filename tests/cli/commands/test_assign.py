@@ -291,7 +291,7 @@ def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
         ("ann,Ann", "new", "--reviewers: 'Ann' is there twice"),
         ("ann,../bob", "new", "--reviewers: '../bob' cannot name a sheet"),
         ("ann;bob", "new", "a comma separates names, or a line in a file"),
-        ("nams.txt", "new", "nams.txt: there is no such file; did you mean "),
+        ("nams.txt", "new", "nams.txt: there is no such file; name one that is there"),
         (" , ", "new", "--reviewers: names nobody"),
         ("", "new", "names.txt, line 2: byte 4 (0xe9) is not UTF-8; save the file as UTF-8"),
         ("ann,bob", "full", "full: exists; name a new folder"),

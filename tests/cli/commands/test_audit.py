@@ -61,7 +61,7 @@ def test_verify_prints_what_was_checked_and_writes_nothing(scored_folder: Path, 
         f"{scored_folder} is unchanged: 12 records, 13 texts, 0 erased",
         "4 rewards recomputed from their verdicts, bit for bit",
         f"head    {head}",
-        "sealed  no",
+        "sealed  no: a rewritten run would pass, unless its head is compared with one kept elsewhere",
     ]
     assert result == {
         "run": str(scored_folder),
