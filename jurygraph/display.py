@@ -70,12 +70,12 @@ def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> 
         pairs = (
             f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items()
         )
-        return "{…}" if is_inner and value else _join("{}", pairs, len(value), limit)
+        return "{…}" if is_inner and value else _join_parts("{}", pairs, len(value), limit)
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
         if value and all(isinstance(item, ShortRepr) for item in value):
             return f"[{len(value)} {_name_type(next(iter(value)))}]"
         parts = (format_value(item, 20, True) for item in value)
-        return "[…]" if is_inner and value else _join("[]", parts, len(value), limit)
+        return "[…]" if is_inner and value else _join_parts("[]", parts, len(value), limit)
     return "None" if value is None else f"<{_name_type(value)}>"
 
 
@@ -83,7 +83,7 @@ def _name_type(value: Any) -> str:
     return format_value(type(value).__name__, 30)[1:-1]
 
 
-def _join(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
+def _join_parts(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
     text = ""
     count = 0
     for part in parts:

@@ -240,10 +240,10 @@ class Jury(ShortRepr):
         require_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
         )
-        (planned,) = await start_isolated(
+        (plan_or_error,) = await start_isolated(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
-        return self._result_or_raise(planned)
+        return self._result_or_raise(plan_or_error)
 
     async def aprepare_many(
         self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
@@ -485,13 +485,13 @@ class Jury(ShortRepr):
         listener: EventListener | None,
     ) -> "list[asyncio.Future[GroupOutcome]]":
         """Let groups in, checked and planned; the others have their outcome, as those that cannot begin have."""
-        checked = [
+        checked_items = [
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcomes = []
-        for item in await self._plan_groups(checked, sink):
+        for item in await self._plan_groups(checked_items, sink):
             if isinstance(item, PlannedGroup):
                 with redacted_errors():
                     self.open()
@@ -509,10 +509,12 @@ class Jury(ShortRepr):
         return group
 
     async def _plan_groups(
-        self, checked: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
+        self, checked_items: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
     ) -> "list[PlannedGroup | GroupOutcome]":
         """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
-        tasks = [item.task for item in checked if isinstance(item, Group) and item.plan is None]
+        tasks = [
+            item.task for item in checked_items if isinstance(item, Group) and item.plan is None
+        ]
         plans: Sequence[Plan | Exception] = ()
         # for one task alone, the prepare graph would cost as much again as `ascore` does
         if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
@@ -520,14 +522,14 @@ class Jury(ShortRepr):
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)
         made = iter(plans)
-        planned: list[PlannedGroup | GroupOutcome] = []
-        for item in checked:
+        outcomes: list[PlannedGroup | GroupOutcome] = []
+        for item in checked_items:
             if not isinstance(item, Group):
-                planned.append(item)
+                outcomes.append(item)
                 continue
             plan = item.plan or next(made)
-            planned.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
-        return planned
+            outcomes.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
+        return outcomes
 
     @property
     def max_concurrent_groups(self) -> int:

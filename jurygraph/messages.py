@@ -120,15 +120,17 @@ def note_similar_names(names: Iterable[str]) -> Iterator[str]:
             yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
 
 
-_QUERY = ("query",)
-_TEXT = ("text", "reference")
-_REFERENCE = ("reference",)
+_QUERY_FIELD = ("query",)
+_TEXT_FIELDS = ("text", "reference")
+_REFERENCE_FIELD = ("reference",)
 _RESPONSES_FIELD = ("responses",)
 _MEANT_FIELDS = {
-    **dict.fromkeys(("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY),
-    **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT),
     **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE
+        ("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY_FIELD
+    ),
+    **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT_FIELDS),
+    **dict.fromkeys(
+        ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE_FIELD
     ),
     **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES_FIELD),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
@@ -336,8 +338,8 @@ def _describe_missing(
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
-    owners = _owners(error, path, model)
-    fields = [owner.model_fields.items() for owner in owners]
+    models_with_field = _owners(error, path, model)
+    fields = [owner.model_fields.items() for owner in models_with_field]
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     listed = f"known here: {', '.join(names)}" if names else "leave it out"
@@ -345,7 +347,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):
-        sections = _sections_with(str(path[-1]), owners, inner)
+        sections = _sections_with(str(path[-1]), models_with_field, inner)
         if len(sections) == 1:
             return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(str(path[-1]), names)
@@ -355,11 +357,11 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     return Problem(path, "unknown", hint or listed)
 
 
-def _sections_with(name: str, owners: Iterable[type[BaseModel]], inner: Path) -> list[str]:
+def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) -> list[str]:
     """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
-        for owner in owners
+        for owner in models
         for section in owner.model_fields
         if any(name in model.model_fields for model in _models_at(owner, (section, *inner)))
     ]
@@ -406,11 +408,11 @@ _PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel
 def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _models_at(model, path[:-1]) or [model]
-    named = [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])]
+    named = [m for m in models if not {m.__name__, *_literal_tags(m)}.isdisjoint(error["loc"])]
     return named or models
 
 
-def _tags(model: type[BaseModel]) -> Iterable[Any]:
+def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
     for field in model.model_fields.values():
         if get_origin(field.annotation) is Literal:

@@ -33,7 +33,7 @@ PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
 _ROUNDING_ERROR = 1e-12
-COMPONENT = "component."
+COMPONENT_PREFIX = "component."
 
 Direction = Literal["up", "down"]
 
@@ -253,7 +253,9 @@ def series_of(
     ]
     for name, column in step.components.items():
         is_share = not ((column < 0.0) | (column > 1.0)).any()
-        series.append(Series(f"{COMPONENT}{name}", "up" if name in penalties else "down", is_share))
+        series.append(
+            Series(f"{COMPONENT_PREFIX}{name}", "up" if name in penalties else "down", is_share)
+        )
     series.append(Series("failed", "up", True))
     if step.lengths is not None:
         series += [Series("length", "up", False), Series("length_reward", "up", False)]
@@ -294,8 +296,8 @@ def measure_series(
 
 def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: float) -> Floats:
     """Return the numbers whose mean is the value of a series; of a share other than a component, they are 0 or 1."""
-    if name.startswith(COMPONENT):
-        return step.components[name.removeprefix(COMPONENT)]
+    if name.startswith(COMPONENT_PREFIX):
+        return step.components[name.removeprefix(COMPONENT_PREFIX)]
     if name == "failed":
         return np.where(np.isnan(step.rewards), 1.0, 0.0)
     if name == "saturation":
@@ -318,8 +320,8 @@ LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
-_SIDES = np.array([1.0, -1.0])
-_K = np.array(CUSUM_REFERENCES)[:, None]
+_SIDE_SIGNS = np.array([1.0, -1.0])
+_CUSUM_REFERENCE_COLUMN = np.array(CUSUM_REFERENCES)[:, None]
 
 
 def run_length(k: float, h: float) -> float:
@@ -429,7 +431,7 @@ class DriftTests:
         self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
-        increment = w * (_SIDES * u[..., None, None] - _K * w)
+        increment = w * (_SIDE_SIGNS * u[..., None, None] - _CUSUM_REFERENCE_COLUMN * w)
         grown_cusum = np.maximum(self.cusum + increment, 0.0)
         self.cusum = np.where(tested[..., None, None], grown_cusum, self.cusum)
 
@@ -556,9 +558,9 @@ class Analyzer:
         names = {series.name for series in series_of(step, self._opposed, self.penalties)}
         differing = sorted(names ^ {series.name for series in self.series})
         if differing:
-            verb = "lack" if differing[0] in names else "have"
+            lack_or_have = "lack" if differing[0] in names else "have"
             raise InputError(
-                f"step {self.steps + 1}: the steps before {verb} the series "
+                f"step {self.steps + 1}: the steps before {lack_or_have} the series "
                 f"{differing[0]!r}; give every step the same, with NaN where there is no number"
             )
 
@@ -577,7 +579,7 @@ class Analyzer:
         after = series.to_value(score)
         since = int(tests.last_zero_step[test]) + 1
         direction: Direction = "down" if side else "up"
-        verb = "falls" if side else "rises"
+        rises_or_falls = "falls" if side else "rises"
         change = (
             f"since about step {since}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
@@ -591,7 +593,7 @@ class Analyzer:
             after=after,
             size=size,
             adverse=direction == series.adverse,
-            sentence=f"step {self.steps}: {series.name} {verb} {change}",
+            sentence=f"step {self.steps}: {series.name} {rises_or_falls} {change}",
         )
 
     def _diagnose(self) -> Alert | None:

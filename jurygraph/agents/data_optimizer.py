@@ -29,10 +29,10 @@ S = TypeVar("S", str, tuple[str, ...])
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
 _UNSPACED_SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
+_BLANK_LETTERS = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
 """Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
 
-_RUN = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+|[^\w\s]+")
+_WORD_OR_SIGNS = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+|[^\w\s]+")
 
 
 def words(text: str) -> list[str]:
@@ -43,7 +43,7 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     pieces: list[str] = []
-    for run in _RUN.findall(_fold_case(text)):
+    for run in _WORD_OR_SIGNS.findall(_fold_case(text)):
         if len(run) <= MAX_WORD_LENGTH:
             pieces.append(run)
         else:
@@ -52,7 +52,7 @@ def words(text: str) -> list[str]:
 
 
 def _fold_case(text: str) -> str:
-    return remove_invisible(_BLANK.sub(" ", text)).casefold()
+    return remove_invisible(_BLANK_LETTERS.sub(" ", text)).casefold()
 
 
 def _cut_into_pieces(sequence: S, size: int) -> list[S]:
@@ -74,7 +74,7 @@ def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
 
 MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
 
-_UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 
 ORDINARY_COMPRESSION = 0.55
 """The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
@@ -105,7 +105,7 @@ def freshness(text: str) -> float:
     seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
-    sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text[:MAX_CHARACTERS]))
+    sentences = (tuple(words(sentence)) for sentence in _SENTENCE_END.split(text[:MAX_CHARACTERS]))
     # Cut, so that text without sentence ends is compared too.
     for unit in chain.from_iterable(_cut_into_pieces(sentence, 40) for sentence in sentences):
         unit_grams = set(grams(unit, 3))

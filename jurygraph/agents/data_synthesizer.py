@@ -114,7 +114,7 @@ _NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
 _REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
 _PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
-_LINE = re.compile(r"[^\n]+")
+_NONEMPTY_LINE = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
 _VALUE_OF_WORD |= {
@@ -174,12 +174,12 @@ def wrong_result_edits(text: str) -> Iterator[TextEdit]:
         by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
-        replacement = _shift(original, by)
+        replacement = _shift_numeral(original, by)
         start, end = numeral.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
         repeated = _REPEATED_NUMBER.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
-            changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
+            changes.append(TextChange(*repeated.span(1), _shift_numeral(repeated[1], by)))
         expression = step.quote[:start].rstrip(" $£€=")
         says = f"{expression} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
@@ -201,7 +201,7 @@ def _becomes_wrong(
     return False
 
 
-def _shift(numeral: str, by: int) -> str:
+def _shift_numeral(numeral: str, by: int) -> str:
     integer, point, decimals = numeral.partition(".")
     separator = "," if "," in integer else ""
     shifted_number = int(integer.replace(",", "")) + by
@@ -235,7 +235,9 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
     Being the answer does not count as a use: a line that only the answer depends on stays.
     """
-    lines = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()]
+    lines = [
+        line for line in _NONEMPTY_LINE.finditer(text, 0, answer.span.start) if line.group().strip()
+    ]
     body = lines[:MOST_LINES]
     if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
         body = body[:-1]
@@ -535,7 +537,7 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
     if not isinstance(spec, FactsSpec):
         return
     for name, table in sorted(spec.tables.items()):
-        for line in islice(_LINE.finditer(text), MOST_LINES):
+        for line in islice(_NONEMPTY_LINE.finditer(text), MOST_LINES):
             named = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
             if len({to_text(row[table.key[0]]) for row in named}) == 1:
                 yield from _edits_of_row(text, line.start(), line[0], name, table, named[0])
@@ -599,7 +601,9 @@ async def propose_edits(
         "known": known_material(inputs.task),
     }
     request = inputs.client.request(load_prompt(PROPOSE_PROMPT), reply_model, variables)
-    result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
+    result = await inputs.client.judge(
+        request, reply_model, lambda reply: _reply_problems(text, reply)
+    )
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
     worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
@@ -646,7 +650,7 @@ def _proposal_flaw(text: str, proposal: Any) -> str | None:
     return None
 
 
-def _flaw(text: str, reply: Any) -> str | None:
+def _reply_problems(text: str, reply: Any) -> str | None:
     flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
     if not flaws:
         return None

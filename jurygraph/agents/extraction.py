@@ -34,7 +34,7 @@ QUOTE_FIELD = "quote"
 MAX_RECORDS = 60
 """The largest number of records per kind in one reply."""
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+_FIELD_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 _Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Quote = Annotated[str, StringConstraints(max_length=20_000)]
@@ -76,7 +76,7 @@ Kinds = Mapping[str, FieldSpecs]
 
 
 def _check_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not _FIELD_NAME_PATTERN.fullmatch(name):
         raise ValueError("a name begins with a letter, and has up to 60 letters, digits and _")
     return name
 
@@ -136,13 +136,13 @@ _MAX_PASSAGES = 100
 _MAX_REPORTED = 10
 _MAX_QUOTATION = 2 * MAX_PASSAGE
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
-_BLANK = r"[ \u00a0\u2009\u202f]"
-_BLANKS = re.compile(_BLANK)
-_GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
+_BLANK_PATTERN = r"[ \u00a0\u2009\u202f]"
+_BLANKS = re.compile(_BLANK_PATTERN)
+_GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK_PATTERN}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
 _FIGURES = re.compile(
     rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
 )
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_INDEX_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 
 NOT_FOUND_MESSAGE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
@@ -228,7 +228,7 @@ class IndexedText(SearchableText):
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
             spans = [figures.span(1)]
-            ends = _RANGE.fullmatch(figures[1])
+            ends = _INDEX_RANGE.fullmatch(figures[1])
             if ends is not None:  # of a range, both ends are numbers
                 start = figures.start(1)
                 spans = [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
@@ -371,11 +371,11 @@ def _evidence_at(passage: Passage, *at: str | int) -> Evidence:
     )
 
 
-DATA = "data"
+DATA_MATERIAL = "data"
 _RECORD_TOKENS = 48
 """Tokens of a record with a short quotation: so many that a list which a small model repeats to its end is a reply."""
 
-_HINT = "quote and copy letter by letter from the response, and leave out what is not there"
+_QUOTE_HINT = "quote and copy letter by letter from the response, and leave out what is not there"
 
 
 class Extract(Deriver):
@@ -402,7 +402,7 @@ class Extract(Deriver):
     """
 
     name = "extract"
-    gives = DATA
+    gives = DATA_MATERIAL
     uses_model = True
     bounds_its_time = True
     Params = RecordParams
@@ -418,7 +418,7 @@ class Extract(Deriver):
     async def derive(self, inputs: DeriverInput) -> Material:
         response = inputs.response
         if not response.text.strip():
-            return Material(name=DATA, data={kind: [] for kind in self._kinds})
+            return Material(name=DATA_MATERIAL, data={kind: [] for kind in self._kinds})
         client = inputs.client
         assert client is not None, "a model is required"
         letters = len(response.text)
@@ -447,7 +447,7 @@ class Extract(Deriver):
             return _failed_material(failure, reply.call.id)
         data = add_unknown_records(grounded, self._kinds)
         return Material(
-            name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id
+            name=DATA_MATERIAL, data=data, evidence=grounded.evidence, note=note, call=reply.call.id
         )
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
@@ -468,8 +468,8 @@ class Extract(Deriver):
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
         left_out = self._ground_reply(text, reply).left_out
         problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
-        return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
+        return f"{describe_left_out(problems)}. So {_QUOTE_HINT}" if problems else None
 
 
 def _failed_material(failure: Failure, call: str | None) -> Material:
-    return Material(name=DATA, status="failed", failure=failure, call=call)
+    return Material(name=DATA_MATERIAL, status="failed", failure=failure, call=call)

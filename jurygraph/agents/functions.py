@@ -42,7 +42,7 @@ from jurygraph.schema.conversation import Sees
 from jurygraph.schema.frozen_model import FrozenModel, Id, ParamsModel, PositiveInt, require_type
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, Pairs
 
-_ARGUMENTS = {
+_ARGUMENTS_BY_SCOPE = {
     "response": ("task", "response"),
     "pair": ("task", "first", "second"),
     "group": ("task", "responses"),
@@ -130,7 +130,7 @@ class FunctionEvaluator(AdaptedEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
-        self._bind(_ARGUMENTS[self.scope], self.needs, params, are_complete)
+        self._bind(_ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_complete)
 
     def _bind(
         self,
@@ -169,9 +169,9 @@ class FunctionEvaluator(AdaptedEvaluator):
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
         model = create_model("Params", __base__=ParamsModel, **fields)
-        checked = validate(model, {name: params[name] for name in fields})
-        if isinstance(checked, Problem):
-            raise ConfigError(f"params.{checked.field}: {checked}")
+        valid_params = validate(model, {name: params[name] for name in fields})
+        if isinstance(valid_params, Problem):
+            raise ConfigError(f"params.{valid_params.field}: {valid_params}")
 
 
 class FeedbackEvaluator(FunctionEvaluator):

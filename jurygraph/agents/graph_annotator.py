@@ -62,7 +62,7 @@ FIELD_METADATA = (
 Others may hold anything, such as an answer or a name, and are not shown.
 """
 _FRONT_MATTER_LINE = "---\n"
-_EXAMPLES = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
+_EXAMPLES_HEADING = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
 _MAX_CHARACTERS = 20_000
 
 
@@ -105,7 +105,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
 
 
 def _split_examples(body: str) -> tuple[str, str]:
-    profile, *examples = _EXAMPLES.split(body, maxsplit=1)
+    profile, *examples = _EXAMPLES_HEADING.split(body, maxsplit=1)
     return profile.strip(), "".join(examples).strip()
 
 
@@ -234,14 +234,14 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     roles: dict[str, set[Role]] = defaultdict(set)
     for reply in replies:
         roles[reply.criterion].add(reply.role)
-    checked = CheckedRoles()
+    checked_roles = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
         why = _wrong_role(criterion, sorted(roles[name]))
         if why is None:
-            (checked.roles[name],) = roles[name]
+            (checked_roles.roles[name],) = roles[name]
         else:
-            checked.unassigned[name] = why
-    return checked
+            checked_roles.unassigned[name] = why
+    return checked_roles
 
 
 def _wrong_role(criterion: Criterion, roles: Sequence[Role]) -> str | None:
@@ -464,7 +464,7 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
     election = Election([], [], [])
     for pairs, samples in batches:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
-            election.rejected.append(_reject(edge, "check", why, source))
+            election.rejected.append(_rejected_edge(edge, "check", why, source))
         for pair in pairs:
             reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
             if 2 * len(reasons) >= len(samples):
@@ -473,17 +473,19 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
             answers: dict[str, list[EdgeReply]] = defaultdict(list)
             for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
                 answers[answer.relation].append(answer)
-            winner = _winner(answers)
+            winner = _winning_kind(answers)
             if winner != "none":
                 election.proposed.append(_edge(answers[winner], len(samples), source))
             tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winner}):
                 loser = _most_confident(answers[kind])
-                election.rejected.append(_reject(loser, "vote", f"the vote was: {tally}", source))
+                election.rejected.append(
+                    _rejected_edge(loser, "vote", f"the vote was: {tally}", source)
+                )
     return election
 
 
-def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
+def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
     votes = Counter({kind: len(replies) for kind, replies in answers.items()})
     leaders = votes.most_common(2)
     if not leaders:
@@ -502,7 +504,7 @@ def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edg
     )
 
 
-def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+def _rejected_edge(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
     content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {
         "kind": answer.relation,
@@ -517,7 +519,7 @@ def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
     return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
 
 
-_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
+_EDGE_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
 
 
 DroppedEdges = tuple[tuple[Edge, tuple[str, ...]], ...]
@@ -539,7 +541,7 @@ def project(
     dropped = []
     for edge in kept:
         children[edge.parent].append(edge.child)
-    for edge in sorted(edges, key=_rank, reverse=True):
+    for edge in sorted(edges, key=_removal_rank, reverse=True):
         path = _shortest_path(children, edge.child, edge.parent)
         if path is None:
             children[edge.parent].append(edge.child)
@@ -549,9 +551,9 @@ def project(
     return tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0])))
 
 
-def _rank(edge: Edge) -> tuple[int, float, str, str]:
+def _removal_rank(edge: Edge) -> tuple[int, float, str, str]:
     return (
-        _KINDS.index(edge.kind),
+        _EDGE_KINDS.index(edge.kind),
         1.0 if edge.confidence is None else edge.confidence,
         edge.parent,
         edge.child,
@@ -702,11 +704,11 @@ class GraphAnnotator:
         parts = await gather_all(
             self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
         )
-        checked = CheckedRoles()
+        all_roles = CheckedRoles()
         for part in parts:
-            checked.roles.update(part.roles)
-            checked.unassigned.update(part.unassigned)
-        return checked
+            all_roles.roles.update(part.roles)
+            all_roles.unassigned.update(part.unassigned)
+        return all_roles
 
     async def edges(
         self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
@@ -746,7 +748,7 @@ class GraphAnnotator:
             {"id": name, **_criterion_fields(criterion)} for name, criterion in self._by_id.items()
         ]
         variables = {**self._shared_variables, "rubric": _lines(rubric), "asked": _lines(names)}
-        room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
+        room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _most_tokens(names)
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
         request = self._client.request(prompt, form, variables, max_reply_tokens=room)
@@ -778,7 +780,7 @@ class GraphAnnotator:
             "pairs": _lines(listed),
         }
         reason_tokens = _TOKENS_AN_EDGE * len(pairs)
-        room = _TOKENS_BASE + reason_tokens + _tokens(chain.from_iterable(pairs))
+        room = _TOKENS_BASE + reason_tokens + _most_tokens(chain.from_iterable(pairs))
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(
@@ -830,7 +832,7 @@ def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
     return {"points": criterion.weight, "text": criterion.text, **parts}
 
 
-def _tokens(ids: Iterable[str]) -> int:
+def _most_tokens(ids: Iterable[str]) -> int:
     """Return the largest number of tokens needed to write ids: one per byte."""
     return sum(len(name.encode()) for name in ids)
 

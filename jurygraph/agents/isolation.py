@@ -31,7 +31,7 @@ from jurygraph.schema import (
 )
 from jurygraph.sources.user_modules import current_modules
 
-_ATTRIBUTES = (
+_COPIED_ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
     *("combiner", "shares", "depends_on", "check", "questions"),
 )
@@ -47,7 +47,7 @@ class IsolatedEvaluator(Evaluator):
     may_take_long = True
 
     def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
-        for attribute in _ATTRIBUTES:
+        for attribute in _COPIED_ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
         limit = evaluator.timeout or CODE_LIMIT
@@ -113,14 +113,14 @@ def open_in_worker(evaluator: Evaluator) -> Callable[[str], Any]:
         client: Any = UndeclaredClient(read.question.evaluator)
         result = evaluator.answer(EvaluatorInput(**dict(read), client=client))
         if inspect.isawaitable(result):
-            result = runner.run(_wait(result))
+            result = runner.run(_await_result(result))
         return _to_json_answer(result)
 
     evaluator.open()
     return answer
 
 
-async def _wait(result: Awaitable[Any]) -> Any:
+async def _await_result(result: Awaitable[Any]) -> Any:
     return await result
 
 

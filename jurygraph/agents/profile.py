@@ -41,7 +41,7 @@ DEGREE_VALUES: Mapping[DegreeName, float] = {"low": 0.5, "usual": 1.0, "high": 1
 values, and numbers of the model's own would be on another scale in each reply."""
 
 _MAX_LISTED = 1000  # far above any real profile: it stops a model that repeats itself, and needs no choice of ours
-_NAME = re.compile(r"\bstakeholder_\d+\b")
+_STAKEHOLDER_PSEUDONYM = re.compile(r"\bstakeholder_\d+\b")
 R = TypeVar("R", bound=FrozenModel)
 T = TypeVar("T")
 
@@ -262,4 +262,6 @@ def _parse_tensions(
 
 def _with_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
     """Return a text with the stakeholders' ids instead of the names that the model was given."""
-    return _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], text)
+    return _STAKEHOLDER_PSEUDONYM.sub(
+        lambda name: names[name[0]].id if name[0] in names else name[0], text
+    )

@@ -84,8 +84,8 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     """
     start, end, is_one_line = _reasoning(text)
     edges = [start, *_step_starts(text, start, end, is_one_line), end]
-    trimmed = (_trim(text, *edge_pair) for edge_pair in pairwise(edges))
-    steps = [step for step in trimmed if step]
+    trimmed_spans = (_trim_span(text, *edge_pair) for edge_pair in pairwise(edges))
+    steps = [step for step in trimmed_spans if step]
     if len(steps) > MAX_STEPS:
         rest = (steps[MAX_STEPS - 1][0], steps[-1][1])
         steps[MAX_STEPS - 1 :] = [rest]
@@ -124,7 +124,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[int]:
             yield start
 
 
-def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim_span(text: str, start: int, end: int) -> tuple[int, int] | None:
     if not _LETTER_OR_DIGIT.search(text, start, end):
         return None
     passage = text[start:end]
@@ -134,7 +134,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
 _ANNOTATED_CALCULATION = re.compile(
     r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))"
 )
-_NOISE = Fraction(1, 10**9)
+_ROUNDING_TOLERANCE = Fraction(1, 10**9)
 
 
 class UnsoundStep(NamedTuple):
@@ -184,7 +184,7 @@ def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
 def _differs_by_sign(step: arithmetic.CalculationStep) -> bool:
     if step.value is None:
         return False
-    return abs(step.value + step.claimed) <= _NOISE * abs(step.claimed)
+    return abs(step.value + step.claimed) <= _ROUNDING_TOLERANCE * abs(step.claimed)
 
 
 def _with_continuations(text: str) -> str:
@@ -327,7 +327,7 @@ class Reasoning(SingleCallEvaluator):
             reply_model,
             read=read,
             fail=lambda fault: dict.fromkeys(ASPECTS, failed_verdict(fault)),
-            find_flaw=lambda reply: _flaw(read_faults(reply)),
+            find_flaw=lambda reply: _fault_problems(read_faults(reply)),
             letters=len(inputs.response.text),
         )
 
@@ -345,7 +345,7 @@ def _read_faults(
     return faults
 
 
-def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+def _fault_problems(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     problems = [
         f"step_{fault.step}: {aspect} is not sound, {fault.lacking}"
         for aspect, fault in faults

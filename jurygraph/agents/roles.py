@@ -339,7 +339,7 @@ T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 
 MAX_QUOTES = 3
-CANNOT_TELL = "the judge cannot tell"
+CANNOT_TELL_REASON = "the judge cannot tell"
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
 
@@ -557,7 +557,7 @@ def build_verdict(
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
     if finding.measurement is None:
         return Verdict(
-            status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call
+            status="abstained", reason=reason or CANNOT_TELL_REASON, evidence=evidence, call=call
         )
     status = "ok" if finding.measurement.score is not None else "not_applicable"
     verdict = Verdict(
@@ -584,7 +584,11 @@ def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
 
 def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
     """Return why quotations support nothing: not in the texts, too weak to be evidence, or without content."""
-    reasons: dict[str, list[str]] = {QUOTE_NOT_FOUND: [], QUOTE_TOO_WEAK: [], NO_CONTENT: []}
+    reasons: dict[str, list[str]] = {
+        QUOTE_NOT_FOUND: [],
+        QUOTE_TOO_WEAK: [],
+        QUOTE_WITHOUT_CONTENT: [],
+    }
     for quotation in quotations:
         reasons[text.explain_rejected(quotation)].append(quotation)
     return " and ".join(
@@ -605,7 +609,7 @@ WORST_CASE: Mapping[str, Any] = MappingProxyType(
 """The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
 QUOTE_NOT_FOUND = "not in the response"
 QUOTE_TOO_WEAK = "too short, or cut within a word or number"
-NO_CONTENT = "announces an answer, or fills a line, and says nothing"
+QUOTE_WITHOUT_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
 def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
@@ -631,7 +635,7 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     passage = text.find(quotation)
     if passage is None:
         return QUOTE_NOT_FOUND
-    return NO_CONTENT if text.is_filler(passage) else QUOTE_TOO_WEAK
+    return QUOTE_WITHOUT_CONTENT if text.is_filler(passage) else QUOTE_TOO_WEAK
 
 
 def verify_quotes(

@@ -27,7 +27,7 @@ from jurygraph.errors import JurygraphError, TimeLimitExceeded
 if TYPE_CHECKING:
     from pebble import ProcessPool
 
-START_LIMIT = 60  # seconds for a worker to import what it needs
+START_LIMIT_SECONDS = 60  # seconds for a worker to import what it needs
 _PASSED_VARIABLES = (
     "PATH",
     "HOME",
@@ -118,7 +118,7 @@ class WorkerPool:
             for future in list(self._underway):
                 future.cancel()
             if processes is not None and self._opened_by == os.getpid():
-                _end(processes)
+                _stop_processes(processes)
 
     def _open(self) -> "ProcessPool":
         if self._processes is not None and self._opened_by == os.getpid():
@@ -126,7 +126,7 @@ class WorkerPool:
                 return self._processes
             if not self._has_replied:  # it would fail again, perhaps only after its time limit
                 raise WorkerNotStarted(f"the worker of {self.name!r} died or hung while it started")
-            _end(self._processes)  # a thread of it waits for more
+            _stop_processes(self._processes)  # a thread of it waits for more
         from pebble import ProcessPool
 
         self._opened_by = os.getpid()
@@ -149,14 +149,14 @@ class WorkerPool:
             return future
 
 
-def _end(processes: "ProcessPool") -> None:
+def _stop_processes(processes: "ProcessPool") -> None:
     processes.stop()  # type: ignore[no-untyped-call]
     processes.join()
 
 
 def _end_later(processes: "ProcessPool") -> None:
     """End the processes of a pool that is collected, perhaps on one of the threads that have to end for it."""
-    threading.Thread(target=_end, args=(processes,), daemon=True).start()
+    threading.Thread(target=_stop_processes, args=(processes,), daemon=True).start()
 
 
 class _Process(SpawnProcess):
@@ -202,7 +202,7 @@ def _start_worker(prepare: str, setup: Any, limit: float) -> None:
     os.dup2(nothing, 2)
     _limit = limit
     try:
-        with end_process_after(START_LIMIT):
+        with end_process_after(START_LIMIT_SECONDS):
             _work = resolve_name(prepare)(setup)
     except BaseException as error:  # noqa: BLE001 - each call reports it
         _problem = (type(error).__name__, _message(error))

@@ -36,7 +36,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: Weights = "equal")
     Raises:
         PlanError: lists of different lengths, empty lists, numbers compared with strings, or other `weights`.
     """
-    codes, other_codes, distances = _encode(first, second, weights)
+    codes, other_codes, distances = _encode_labels(first, second, weights)
     return kappa(label_table(codes, other_codes, len(distances)), distances)
 
 
@@ -59,7 +59,7 @@ def kappa_interval(
     Raises:
         PlanError: as `cohen_kappa`, or a list of tasks of another length.
     """
-    codes, other_codes, distances = _encode(first, second, weights)
+    codes, other_codes, distances = _encode_labels(first, second, weights)
     clusters = _cluster_codes(tasks, len(codes))
     if clusters.shape != codes.shape:
         raise PlanError(
@@ -166,7 +166,9 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
     return Majority(winner, decided)
 
 
-def _encode(first: ArrayLike, second: ArrayLike, weights: Weights) -> tuple[Ints, Ints, Floats]:
+def _encode_labels(
+    first: ArrayLike, second: ArrayLike, weights: Weights
+) -> tuple[Ints, Ints, Floats]:
     """Return the codes of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
     if weights not in get_args(Weights):
         raise PlanError(f"weights is {weights!r}: one of {', '.join(get_args(Weights))} is needed")

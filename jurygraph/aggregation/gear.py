@@ -300,7 +300,7 @@ class Graph:
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
             judged_part = None if is_judged is None else is_judged[block].T
-            q[block] = _infer(part, expectations, judged_part, unjudged).T
+            q[block] = _infer_marginals(part, expectations, judged_part, unjudged).T
         return q.reshape(scores.shape)
 
     def hard_gating(
@@ -419,12 +419,14 @@ def _separating_criteria(
     children: Mapping[int, set[int]],
 ) -> set[int]:
     """Return the criteria `above` a child that all paths from their ancestors to the child pass through."""
-    within = {*above, child}
+    criteria_on_paths = {*above, child}
     separating = set()
     for criterion in above:
         inside = ancestors[criterion] | {criterion}
         # No edge may lead from an ancestor past the criterion towards the child.
-        if all(children[ancestor] & within <= inside for ancestor in ancestors[criterion]):
+        if all(
+            children[ancestor] & criteria_on_paths <= inside for ancestor in ancestors[criterion]
+        ):
             separating.add(criterion)
     return separating
 
@@ -441,14 +443,14 @@ def _retention_by_state(
     if criterion in enumerated:
         after = enumerated[enumerated.index(criterion) + 1 :]
     factors = np.array([retention_of.get((criterion, child), 1.0)])
-    for later in reversed(after):
+    for later_child in reversed(after):
         # First all sets without the later one, then the same sets with it.
-        with_later = factors * retention_of.get((criterion, later), 1.0)
+        with_later = factors * retention_of.get((criterion, later_child), 1.0)
         factors = np.concatenate([factors, with_later])
     return factors[:, None]
 
 
-def _infer(
+def _infer_marginals(
     p: Floats, expectations: Iterable[_Expectation], judged: Bools | None, unjudged: float
 ) -> Floats:
     """Return exact marginals [C, R] of local scores p [C, R].

@@ -17,7 +17,7 @@ TOLERANCE = 1e-11
 MIN_PRIOR = 1e-6
 MAX_PRIOR = 1e6
 """Limits of the prior, and of wins of one over another: beyond them floats cannot distinguish the strengths."""
-_TIE = 0.5
+_TIE_SCORE = 0.5
 
 
 def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -27,15 +27,18 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
     raise PlanError. So a flip counts as a tie, and so does a preference in one order with a tie in the other.
     """
     first, second = _check_preferences(first, second)
-    is_win = (first > _TIE) & (second > _TIE)
-    is_loss = (first < _TIE) & (second < _TIE)
+    is_win = (first > _TIE_SCORE) & (second > _TIE_SCORE)
+    is_loss = (first < _TIE_SCORE) & (second < _TIE_SCORE)
     return np.where(is_win, 1.0, np.where(is_loss, 0.0, 0.5))
 
 
 def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     """Return where each order prefers another response; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
-    return np.asarray(((first > _TIE) & (second < _TIE)) | ((first < _TIE) & (second > _TIE)))
+    return np.asarray(
+        ((first > _TIE_SCORE) & (second < _TIE_SCORE))
+        | ((first < _TIE_SCORE) & (second > _TIE_SCORE))
+    )
 
 
 def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:

@@ -81,7 +81,7 @@ class _InterruptHandler:
         limit = ""
         if self._stop is not None:
             limit = f" after the questions in flight, at most {STOP_SECONDS} s"
-        _write(f"stopping{limit}; press again to stop now")
+        _write_line(f"stopping{limit}; press again to stop now")
         watchdog = threading.Timer(STOP_SECONDS + _CANCEL_SECONDS, _exit_now)
         watchdog.daemon = True
         watchdog.start()
@@ -95,13 +95,13 @@ class _InterruptHandler:
 
 
 def _exit_now() -> NoReturn:
-    _write("stopped; run the same command again to continue")
+    _write_line("stopped; run the same command again to continue")
     for process in active_children():  # isolated evaluators and maths
         process.kill()
     os._exit(ExitCode.INTERRUPTED)
 
 
-def _write(message: str) -> None:
+def _write_line(message: str) -> None:
     line = f"{message}\n"
     if os.isatty(2):
         line = f"{_SHOW_CURSOR}\n{line}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from jurygraph.errors import InputError
 from jurygraph.runs.store.atomic_files import open_replacement, write_atomically
 
-_STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
+_STREAM_PATHS = ("/dev/std", "/dev/fd/", "/proc/")
 """Beginnings of paths that lead to an open file, which another file must not replace."""
 
 
@@ -21,7 +21,7 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
     """
     existing = _writable_mode(path)
     with _refuse_os_errors(path):
-        if existing is None or (stat.S_ISREG(existing) and not path.startswith(_STREAMS)):
+        if existing is None or (stat.S_ISREG(existing) and not path.startswith(_STREAM_PATHS)):
             write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
             with open(path, "wb") as file:

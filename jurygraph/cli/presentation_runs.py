@@ -129,8 +129,8 @@ def _write_presentations(
     requests = sum(len(written[name].variants) for name in prose)
     work = ModelWork(authors.reader, "reads what was written", number, requests)
     check = partial(check_responses, pairs, prose=prose, written=written)
-    checked, options = _ask_first(work, check, options)
-    return checked or {}, options
+    faithful_sets, options = _ask_first(work, check, options)
+    return faithful_sets or {}, options
 
 
 def _ask_first(

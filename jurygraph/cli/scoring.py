@@ -166,7 +166,7 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
         from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
         from jurygraph.runs.workflows.totals import RunTotals
-        from jurygraph.schema.conversation import UNJUDGED
+        from jurygraph.schema.conversation import UNJUDGED_REPLIES_NOTE
         from jurygraph.sources import open_tasks
         from jurygraph.sources.tasks import open_profiles
 
@@ -195,7 +195,9 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 replies = (
                     f"replies of the assistant in {source.unjudged_replies} of {task_count} tasks"
                 )
-                print_message(f"{replies} stand before the last message of a user: {UNJUDGED}")
+                print_message(
+                    f"{replies} stand before the last message of a user: {UNJUDGED_REPLIES_NOTE}"
+                )
             job = TaskFileJob(
                 folder=options.run,
                 jury=jury,
@@ -280,18 +282,20 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
     threads = job.jury.context.threads
     switch = StopSwitch(job.jury.gateways)
     planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
-    planned: PlannedTasks | None = None
+    planned_tasks: PlannedTasks | None = None
     try:
         with progress("planning", stored.tasks_to_plan, "tasks") as report:
-            planned = run_interruptible(runner, planning.plan(report), threads, switch.stop)
-        _print_planned(planned)
-        scoring = JobScorer(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+            planned_tasks = run_interruptible(runner, planning.plan(report), threads, switch.stop)
+        _print_planned(planned_tasks)
+        scoring = JobScorer(
+            job=job, stored=stored, planned=planned_tasks, totals=totals, switch=switch
+        )
         gateways = job.jury.gateways
         suffix = RequestCounter(gateways).describe if gateways else str
         with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
             run_interruptible(runner, scoring.score(report), threads, switch.stop)
     except KeyboardInterrupt:
-        _print_interrupted(job, planned is not None, planning.stored_calls)
+        _print_interrupted(job, planned_tasks is not None, planning.stored_calls)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -323,11 +327,11 @@ def _print_finished(opened: OpenedJob) -> None:
         print_message(f"what its judges looked up was not looked up again: {command} does so")
 
 
-def _print_planned(planned: "PlannedTasks") -> None:
-    if planned.unanswered_annotations:
-        missing = f"{planned.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
+def _print_planned(planned_tasks: "PlannedTasks") -> None:
+    if planned_tasks.unanswered_annotations:
+        missing = f"{planned_tasks.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
         print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-    _print_plan_notes(planned.notes)
+    _print_plan_notes(planned_tasks.notes)
 
 
 def _print_plan_notes(plans: "PlanNotes") -> None:

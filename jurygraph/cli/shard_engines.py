@@ -23,7 +23,7 @@ _SECONDS_TO_STOP = 12.0
 _CLUSTER_ATTEMPTS = 2
 _CLUSTER_SECONDS = 150.0
 """Time for both attempts; Ray's own limit on one is a minute, and a start that hangs has none."""
-_RETRIES = 3
+_TASK_RETRIES = 3
 _CLUSTER_FOLDER = "/tmp"
 """Ray puts sockets into a folder below it, whose paths may have 107 bytes: that of TMPDIR may be too long."""
 
@@ -75,7 +75,7 @@ def _interrupt(processes: Sequence[subprocess.Popen[bytes]]) -> None:
             process.wait(_SECONDS_TO_STOP)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None, "it is the pipe that tells of this process"
     process.stdin.close()
     process.kill()
@@ -110,7 +110,7 @@ class LocalProcesses:
     def close(self) -> None:
         """End whatever still runs."""
         for process in self._processes:
-            _end(process)
+            _end_process(process)
 
 
 def run_command(command: ShardCommand, folder: Path) -> int:
@@ -122,7 +122,7 @@ def run_command(command: ShardCommand, folder: Path) -> int:
         _interrupt([process])
         raise
     finally:
-        _end(process)
+        _end_process(process)
 
 
 class RayTasks:
@@ -140,7 +140,7 @@ class RayTasks:
             hint = "install it: pip install 'jurygraph[ray]'"
             raise InputError(f"--engine ray: Ray is not installed; {hint}") from None
         self._ray: Any = ray
-        self._retries = 0 if has_limits else _RETRIES
+        self._retries = 0 if has_limits else _TASK_RETRIES
         self._tasks: list[Any] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._connect(address)

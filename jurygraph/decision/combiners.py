@@ -560,11 +560,11 @@ class _Welfare(Combiner):
         return settings.model_dump(mode="json", exclude_unset=True)
 
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
-        hard = params.get("hard", {})
+        positions_by_input = params.get("hard", {})
         cap = params.get("cap")
         columns = []
         for name, matrix in matrices.items():
-            hard_positions = list(hard.get(name, ()))
+            hard_positions = list(positions_by_input.get(name, ()))
             columns.append(_utility(matrix, hard_positions, cap))
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
@@ -631,19 +631,21 @@ class Nash(_Welfare):
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
-def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Floats, Bools]:
+def _utility(
+    matrix: ScoreMatrix, hard_positions: list[int], cap: float | None
+) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = matrix.mean()
-    if not hard or cap is None:
+    if not hard_positions or cap is None:
         return utility, has_utility
-    applicable = matrix.applicable[:, hard]
-    mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
-    is_violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
+    applicable = matrix.applicable[:, hard_positions]
+    mean_hard, _ = weighted_mean(matrix.value[:, hard_positions], np.where(applicable, 1.0, 0.0))
+    is_violated = (applicable & ~matrix.met[:, hard_positions]).any(axis=1)
     capped_utility = np.minimum(utility, cap * mean_hard)
     return np.where(is_violated, capped_utility, utility), has_utility
 
 
-PREFERENCE_COMPLETENESS = "preference completeness"
+PREFERENCE_COMPLETENESS_DIAGNOSTIC = "preference completeness"
 _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
     "group utility": stakeholders.group_utility,
     "least utility": stakeholders.minimum,
@@ -687,7 +689,7 @@ def _group_diagnostics(
     if params.get("collected"):
         met, applicable = _count_met(matrices, params["collected"])
         completeness = stakeholders.preference_completeness(met, applicable)
-        diagnostics[PREFERENCE_COMPLETENESS] = np.asarray(completeness)
+        diagnostics[PREFERENCE_COMPLETENESS_DIAGNOSTIC] = np.asarray(completeness)
     return diagnostics
 
 
@@ -696,9 +698,9 @@ def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tupl
     met_counts = []
     applicable_counts = []
     for name, positions in columns.items():
-        selected = list(positions)
-        applicable = matrices[name].applicable[:, selected]
-        met = applicable & matrices[name].met[:, selected]
+        column_indices = list(positions)
+        applicable = matrices[name].applicable[:, column_indices]
+        met = applicable & matrices[name].met[:, column_indices]
         met_counts.append(count_true(met))
         applicable_counts.append(count_true(applicable))
     return np.stack(met_counts, axis=1), np.stack(applicable_counts, axis=1)

@@ -19,7 +19,7 @@ from jurygraph import aggregation
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import (
-    PREFERENCE_COMPLETENESS,
+    PREFERENCE_COMPLETENESS_DIAGNOSTIC,
     Combiners,
     Component,
     Matrices,
@@ -57,7 +57,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, RewardGate
 from jurygraph.schema.trace import group_verdicts_by_response
-from jurygraph.schema.verdict import GROUP_OF_ONE, Status
+from jurygraph.schema.verdict import GROUP_OF_ONE_GATE, Status
 
 ComponentValues = Mapping[str, Floats]
 """Values of components [R], by name."""
@@ -448,12 +448,12 @@ def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str,
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
-_ASKED_FOR = " is asked for"
+_LACKING_COVERAGE = " is asked for"
 
 
 def explain_note(note: str) -> str:
     """Return a reward's note with the setting that asks for more; the stored note is verified, and stays as it is."""
-    return f"{note} (failure.min_coverage)" if note.endswith(_ASKED_FOR) else note
+    return f"{note} (failure.min_coverage)" if note.endswith(_LACKING_COVERAGE) else note
 
 
 def _notes(
@@ -473,7 +473,7 @@ def _notes(
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING_ERROR:
         notes.append(
-            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_ASKED_FOR}"
+            f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g}{_LACKING_COVERAGE}"
         )
     elif coverage < 1.0 - ROUNDING_ERROR:
         notes.append(
@@ -505,8 +505,10 @@ class GroupVerdicts(NamedTuple):
         if not can_be_decided_together(self.decision, self.questions, combiners):
             return None
         # The table's columns follow from the seats of the questions.
-        seats = [(question.id, question.samples, question.judges) for question in self.questions]
-        return self.decision.digest, tuple(seats)
+        requested_votes = [
+            (question.id, question.samples, question.judges) for question in self.questions
+        ]
+        return self.decision.digest, tuple(requested_votes)
 
 
 def compute_rewards(
@@ -608,7 +610,7 @@ def _decide_together(
         for response_id in response_ids:
             response_verdicts = by_response[response_id]
             counts.append(_count(response_verdicts))
-            is_alone.append(any(v.gated_by == GROUP_OF_ONE for v in response_verdicts))
+            is_alone.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
     result = _aggregate(decision, table, combiners)
     rows = iter(reward_rows(decision, result, counts, is_alone))
     group_rows = []
@@ -749,7 +751,7 @@ def _components(
                 diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
-            diagnostics[SAMPLE_SPREAD] = spread
+            diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
         effective = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
@@ -787,16 +789,20 @@ def _without_unjudged_diagnostics(
         share, _ = _judged_share(spec, table)
         diagnostics = dict(component.diagnostics)
         for name, values in component.diagnostics.items():
-            if name not in (*_DISCARD_COUNTS, SAMPLE_SPREAD, PREFERENCE_COMPLETENESS):
+            if name not in (
+                *_DISCARD_COUNTS,
+                SAMPLE_SPREAD_DIAGNOSTIC,
+                PREFERENCE_COMPLETENESS_DIAGNOSTIC,
+            ):
                 diagnostics[name] = np.where(share > 0.0, values, np.nan)
         kept_diagnostics[spec.name] = replace(component, diagnostics=diagnostics)
     return kept_diagnostics
 
 
-NO_MAJORITY = "without a majority"
-_DISCARD_COUNTS = ("discarded", NO_MAJORITY)
+NO_MAJORITY_DIAGNOSTIC = "without a majority"
+_DISCARD_COUNTS = ("discarded", NO_MAJORITY_DIAGNOSTIC)
 """The number of discarded verdicts, and of questions without a majority."""
-SAMPLE_SPREAD = "spread over samples"
+SAMPLE_SPREAD_DIAGNOSTIC = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 

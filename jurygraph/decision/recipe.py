@@ -30,8 +30,8 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, Implementation, Reduction, RewardGate
 
-RUBRIC = "rubric"
-STAKEHOLDERS = "stakeholders"
+RUBRIC_COMPONENT = "rubric"
+STAKEHOLDERS_COMPONENT = "stakeholders"
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING_ERROR = 1e-9
@@ -57,12 +57,16 @@ def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> l
 def default_component(evaluator: str, audience: Audience) -> str:
     """Return the component that an evaluator's verdicts enter by default."""
     if audience == "criterion":
-        return RUBRIC
+        return RUBRIC_COMPONENT
     if audience == "stakeholder":
-        return STAKEHOLDERS
+        return STAKEHOLDERS_COMPONENT
     last_part = evaluator.rpartition(".")[2]
     # The last part may not take the name of a default component.
-    return evaluator.replace(".", "-") if last_part in (RUBRIC, STAKEHOLDERS) else last_part
+    return (
+        evaluator.replace(".", "-")
+        if last_part in (RUBRIC_COMPONENT, STAKEHOLDERS_COMPONENT)
+        else last_part
+    )
 
 
 def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None:
@@ -112,7 +116,7 @@ def _gate_components(gate: RewardGate) -> tuple[str, ...]:
 def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
     if name not in components:
         known = f"there are {', '.join(components)}"
-        if RUBRIC in components and where == f"reward.{name}":
+        if RUBRIC_COMPONENT in components and where == f"reward.{name}":
             known += f"; if it is a criterion, its weight is criteria.{name}.weight"
         hint = did_you_mean(name, components) or known
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
@@ -243,9 +247,11 @@ class _SpecBuilder:
             counted += _gate_components(gate)
         for name in counted:
             if name not in present:
-                kind = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
+                kind = {RUBRIC_COMPONENT: "rubric", STAKEHOLDERS_COMPONENT: "stakeholders"}.get(
+                    name, "question"
+                )
                 remedy = "complete the task"
-                if name == RUBRIC:
+                if name == RUBRIC_COMPONENT:
                     remedy = "write one in the task, for all tasks in `task_defaults`, or in a column (--rubric-column)"
                 if self._predicts_reviewers(name):
                     remedy = (
@@ -393,7 +399,7 @@ class _SpecBuilder:
             **settings.model_dump(include={"kappa", "exact", "met_from"}),
         }
         with name_part("rubric"):
-            return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
+            return self._build_spec(RUBRIC_COMPONENT, settings.aggregation, inputs, params)
 
     def _stakeholder_spec(
         self,
@@ -427,7 +433,7 @@ class _SpecBuilder:
             params["cap"] = settings.cap
         if "floor" in self.combiners[settings.welfare].Params.model_fields:
             params["floor"] = settings.floor
-        return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
+        return self._build_spec(STAKEHOLDERS_COMPONENT, settings.welfare, inputs, params)
 
     def _constraint_positions(
         self, inputs: Mapping[str, ComponentInput], kind: str
@@ -629,7 +635,7 @@ class _SpecBuilder:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
             problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
             raise PlanError(f"{problem}; make them smaller")
-        if STAKEHOLDERS not in (name, combiner):
+        if STAKEHOLDERS_COMPONENT not in (name, combiner):
             return
         for key, spec_input in inputs.items():
             questions = [self.by_id[question] for question in spec_input.questions]
@@ -637,8 +643,10 @@ class _SpecBuilder:
             columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = []
             residual = []
-            for question, weight, seats in zip(questions, spec_input.weights, columns, strict=True):
-                size = abs(weight) * seats
+            for question, weight, column_count in zip(
+                questions, spec_input.weights, columns, strict=True
+            ):
+                size = abs(weight) * column_count
                 sizes.append(size)
                 residual.append(size if question.layer == "residual" else 0.0)
             share = float(aggregation.total(residual) / aggregation.total(sizes))

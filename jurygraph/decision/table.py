@@ -27,7 +27,13 @@ from jurygraph.schema import (
     ScoreCalibration,
 )
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction, VoteRule
-from jurygraph.schema.verdict import MET_THRESHOLD, NO_VARIANT, RESPONSE_GATES, Status, Unsupported
+from jurygraph.schema.verdict import (
+    MET_THRESHOLD,
+    NO_VARIANT_GATE,
+    RESPONSE_GATES,
+    Status,
+    Unsupported,
+)
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, JUDGED_NOT_APPLICABLE = range(6, 10)
@@ -228,14 +234,18 @@ class VerdictTable:
         columns = self.columns[name]
         if judge is None and len(turn) == columns.value.shape[1]:
             return columns
-        selected = list(turn)
+        column_indices = list(turn)
         if judge is not None:
             # The seats repeat for each opponent or variant.
-            seats = self.judges.get(name, ())
-            selected = [index for index in turn if seats and seats[index % len(seats)] == judge]
-        if not selected:
+            judge_of_seat = self.judges.get(name, ())
+            column_indices = [
+                index
+                for index in turn
+                if judge_of_seat and judge_of_seat[index % len(judge_of_seat)] == judge
+            ]
+        if not column_indices:
             return ScoreArrays.absent(self.rows, 1)
-        return ScoreArrays._make(array[:, selected] for array in columns)
+        return ScoreArrays._make(array[:, column_indices] for array in columns)
 
     def select(self, rows: slice) -> "VerdictTable":
         columns = {}
@@ -295,10 +305,10 @@ class VerdictTable:
     def keep_judge(self, judge: str) -> "VerdictTable":
         """Return the table as if the other judges of this judge's questions had not been asked."""
         columns = dict(self.columns)
-        for name, seats in self.judges.items():
-            if judge in seats:
+        for name, judge_of_seat in self.judges.items():
+            if judge in judge_of_seat:
                 is_other = np.resize(
-                    [seat != judge for seat in seats], columns[name].value.shape[1]
+                    [seat != judge for seat in judge_of_seat], columns[name].value.shape[1]
                 )
                 columns[name] = columns[name].replace_outcome(is_other, ABSENT)
         return replace(self, columns=columns)
@@ -445,10 +455,10 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
     value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
     is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
-    seats = is_requested
+    is_seat = is_requested
     if vote == "discard-first":
-        seats = is_requested & (columns.outcome != ABSTAINED)
-    majority = strict_majority(value, has_vote, seats)
+        is_seat = is_requested & (columns.outcome != ABSTAINED)
+    majority = strict_majority(value, has_vote, is_seat)
     is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees)
@@ -458,7 +468,7 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
     undecided = np.where(is_requested.any(axis=1), worst, unrequested)
     if has_judges:
-        is_disputed = seats.any(axis=1) & ~(seats & lacks_score(columns.outcome)).any(axis=1)
+        is_disputed = is_seat.any(axis=1) & ~(is_seat & lacks_score(columns.outcome)).any(axis=1)
         undecided = np.where(is_disputed, STOPPED, undecided)
     undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
     decided = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
@@ -561,7 +571,7 @@ def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int
     if status == "not_applicable":
         if gated_by is None:
             return JUDGED_NOT_APPLICABLE
-        return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
+        return NO_VARIANTS if gated_by == NO_VARIANT_GATE else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_RESPONSE if cause == "response" else FAILED_BY_INFRASTRUCTURE

@@ -83,21 +83,23 @@ def _calibrated_weights(
                 "name a model to read it; under weights.method uniform or fixed the difficulty is not needed, but "
                 "a model has to judge the profile"
             )
-    hard = [_restrictiveness(person, "hard") for person in people]
-    soft = [_restrictiveness(person, "soft") for person in people]
+    hard_restrictiveness = [_restrictiveness(person, "hard") for person in people]
+    soft_restrictiveness = [_restrictiveness(person, "soft") for person in people]
     tensions = _tensions_by_partner(task, people, find_tensions)
     conflict = []
     for person in people:
         # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
         strengths = [tension["strength"] for tension in tensions[person.id].values()]
         conflict.append(float(aggregation.total(strengths)))
-    d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
+    d = aggregation.stakeholders.difficulty(
+        hard_restrictiveness, soft_restrictiveness, conflict, config.gamma, config.beta
+    )
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {}
     for i, person in enumerate(people):
         person_terms: dict[str, Any] = {
-            "hard": float(aggregation.total(hard[i])),
-            "soft": float(aggregation.total(soft[i])),
+            "hard": float(aggregation.total(hard_restrictiveness[i])),
+            "soft": float(aggregation.total(soft_restrictiveness[i])),
             "conflict": conflict[i],
             "difficulty": float(d[i]),
         }

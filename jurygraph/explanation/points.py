@@ -17,7 +17,12 @@ from jurygraph.decision.decide import (
     has_independent_rows,
 )
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.explanation.terms import UNSUPPORTED, ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.explanation.terms import (
+    UNSUPPORTED_RULE_WORDS,
+    ExplainedTerm,
+    ExplainedTrace,
+    ExplainedVerdict,
+)
 from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
@@ -104,7 +109,7 @@ class _Part(NamedTuple):
 
 def term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
-    parts = _split(component)
+    parts = _summands(component)
     only = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     verdicts: Sequence[ExplainedVerdict] = ()
@@ -120,7 +125,7 @@ def term_line(component: ExplainedTerm) -> PointsLine:
         verdicts = ()
     note = "; ".join(filter(None, notes))
     summand = _Part(term.name, term.value or 0.0, 1.0, verdicts, note)
-    line = _line(component, summand, (term.name,))
+    line = _points_line(component, summand, (term.name,))
     if only:
         return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
@@ -131,7 +136,7 @@ def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     return -round(line.lost, 4), -round(line.points, 4), line.names
 
 
-def _line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
+def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
     weight = component.term.weight * part.share
     points = weight * part.value
     lost = max(weight, 0.0, points) - points
@@ -201,7 +206,7 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
     own_counts = Counter(part.name for part in parts)
     groups: dict[PointsLine, list[str]] = {}
     for part, name in zip(parts, names, strict=True):
-        line = _line(component, part, ())
+        line = _points_line(component, part, ())
         # Parts whose verdicts have the same name are told apart by their own, and those of a panel by their judge.
         unique_name = name if counts[name] == 1 else part.name
         judges = sorted(set(map(_judge_of, part.verdicts)))
@@ -219,7 +224,7 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
     return tuple(sorted(lines, key=by_cost))
 
 
-def _split(component: ExplainedTerm) -> list[_Part]:
+def _summands(component: ExplainedTerm) -> list[_Part]:
     """Return the summands of a component; empty if it is not a sum of its inputs."""
     term = component.term
     is_sum = component.combiner.is_sum or len(component.inputs) == 1
@@ -271,7 +276,7 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
     return parts
 
 
-_TURNS: Mapping[TurnReduction, str] = {
+_TURN_RULE_WORDS: Mapping[TurnReduction, str] = {
     "mean": "the mean of its turns",
     "min": "the worst of its turns",
     "last": "its last turn",
@@ -283,7 +288,7 @@ def _describe_turns(component: ExplainedTerm, name: str, question: str | None = 
     """Return how the turns of a conversation gave an input, or one of its questions, its value."""
     turns = component.inputs[name].turns
     reductions = {reduction for judged, reduction in turns.items() if question in (None, judged)}
-    return _TURNS[reductions.pop()] if len(reductions) == 1 else ""
+    return _TURN_RULE_WORDS[reductions.pop()] if len(reductions) == 1 else ""
 
 
 def _describe_reduction(component: ExplainedTerm, name: str, unreduced: float, value: float) -> str:
@@ -589,7 +594,7 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
             f"confidence {verdict.confidence:.4f} is below {explained.required_confidence:.4f}",
         )
     if verdict.unsupported is not None:
-        yield "Unsupported", UNSUPPORTED[verdict.unsupported]
+        yield "Unsupported", UNSUPPORTED_RULE_WORDS[verdict.unsupported]
     if explained.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:
@@ -659,7 +664,10 @@ def find_changes(
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
         verdicts = recorded
         if scores is not None:
-            verdicts = [revise(v, scores[v.question]) if _key(v) == key else v for v in recorded]
+            verdicts = [
+                revise(v, scores[v.question]) if _verdict_key_without_sample(v) == key else v
+                for v in recorded
+            ]
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
@@ -683,7 +691,9 @@ def find_changes(
     groups = _changeable_verdicts(explained.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
-        tried = [(decide(explained.decision, key, scores), scores) for scores in _options(verdicts)]
+        tried = [
+            (decide(explained.decision, key, scores), scores) for scores in _scores_to_try(verdicts)
+        ]
         tried.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
@@ -699,7 +709,7 @@ def find_changes(
         decided = _common_decision(verdicts)
         is_best = decided is (tried[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_best |= _differ(verdicts) and tried[0][0] == now
+        is_best |= _are_judged_differently(verdicts) and tried[0][0] == now
         for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
             condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
             add("verdict", first.label, condition, value, question)
@@ -730,7 +740,7 @@ def _changeable_verdicts(
     groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":
-            groups[_key(verdict.verdict)].append(verdict)
+            groups[_verdict_key_without_sample(verdict.verdict)].append(verdict)
     return groups
 
 
@@ -750,12 +760,12 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
     harmful_changes = [
         change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
     ]
-    for sign, selected in (("+", useful), ("-", harmful_changes)):
-        for change in selected[:_MOST_CHANGES]:
+    for sign, changes_of_sign in (("+", useful), ("-", harmful_changes)):
+        for change in changes_of_sign[:_MOST_CHANGES]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
-        if len(selected) > _MOST_CHANGES:
-            yield f"... and {len(selected) - _MOST_CHANGES} more (--json)."
+        if len(changes_of_sign) > _MOST_CHANGES:
+            yield f"... and {len(changes_of_sign) - _MOST_CHANGES} more (--json)."
     lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
     yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
@@ -775,7 +785,7 @@ def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Que
         )
 
 
-def _key(verdict: RecordedVerdict) -> _Key:
+def _verdict_key_without_sample(verdict: RecordedVerdict) -> _Key:
     """Return the identity of a verdict without its sample; all verdicts that one gate settled share theirs."""
     if verdict.gated_by in RESPONSE_GATES:
         return verdict.about, verdict.gated_by or ""
@@ -783,7 +793,7 @@ def _key(verdict: RecordedVerdict) -> _Key:
     return verdict.about, verdict.question, *verdict.responses, *turn
 
 
-def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
+def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
     """Return the scores to try: the best for the response, and unless a gate settled them the other end.
 
     That may be the better one where it depends on the judge, or where a question counts in two components.
@@ -813,7 +823,7 @@ def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     return decisions.pop() if len(decisions) == 1 else None
 
 
-def _differ(verdicts: Sequence[ExplainedVerdict]) -> bool:
+def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
     return len({explained.verdict.met for explained in verdicts}) > 1
 
 

@@ -39,7 +39,7 @@ from jurygraph.schema.verdict import RESPONSE_GATES, Unsupported
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-UNSUPPORTED: Mapping[Unsupported | None, str] = {
+UNSUPPORTED_RULE_WORDS: Mapping[Unsupported | None, str] = {
     "worst-case": "the worst case counts, because no quotation from the response supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
     "stands": "it stands, although no quotation from the response supports it",
@@ -404,12 +404,12 @@ def _list_turns(recorded: Iterable[RecordedVerdict]) -> dict[str, Counter[int | 
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
     turns: dict[str, Counter[int | None]] = {}
     about_turns = [verdict for verdict in recorded if verdict.turn is not None]
-    for verdict in sorted(about_turns, key=_turn):
+    for verdict in sorted(about_turns, key=_turn_number):
         turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
     return turns
 
 
-def _turn(verdict: RecordedVerdict) -> int:
+def _turn_number(verdict: RecordedVerdict) -> int:
     return -1 if verdict.turn is None else verdict.turn
 
 

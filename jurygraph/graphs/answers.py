@@ -39,7 +39,7 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.conversation import RenderedText
-from jurygraph.schema.verdict import TIME_LIMIT
+from jurygraph.schema.verdict import TIME_LIMIT_FAILURE
 
 VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
 MAX_MESSAGE_LENGTH = 500
@@ -159,7 +159,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
-        kind = TIME_LIMIT
+        kind = TIME_LIMIT_FAILURE
     elif isinstance(error, _MalformedResult):
         kind = "malformed"
     described = result_or_error(partial(_error_message, error, redactor))
@@ -241,10 +241,10 @@ def _parse(
         raise _MalformedResult(
             f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
         )
-    checked, written = _revalidate(answer)
-    if checked.status in ("ok", "not_applicable") and checked.failure is not None:
-        raise _MalformedResult(f"a verdict that is {checked.status} has no failure")
-    return _redact(_verify_quotes(checked, text), written, shown, redactor)
+    verdict, written = _revalidate(answer)
+    if verdict.status in ("ok", "not_applicable") and verdict.failure is not None:
+        raise _MalformedResult(f"a verdict that is {verdict.status} has no failure")
+    return _redact(_verify_quotes(verdict, text), written, shown, redactor)
 
 
 def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
@@ -256,16 +256,16 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
         raise _MalformedResult(
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
-    checked, written = _revalidate(result)
+    material, written = _revalidate(result)
     text = due_derivation.response.text
-    checked = _redact(_verify_quotes(checked, text), written, [text], redactor)
-    if checked.name != due_derivation.derivation.gives:
+    material = _redact(_verify_quotes(material, text), written, [text], redactor)
+    if material.name != due_derivation.derivation.gives:
         raise _MalformedResult(
-            f"expected material {due_derivation.derivation.gives!r}, got {checked.name!r}"
+            f"expected material {due_derivation.derivation.gives!r}, got {material.name!r}"
         )
-    if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
-        raise _MalformedResult(f"two variants in material {checked.name!r} have the same id")
-    return checked
+    if len({variant.response.id for variant in material.variants}) < len(material.variants):
+        raise _MalformedResult(f"two variants in material {material.name!r} have the same id")
+    return material
 
 
 def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
@@ -276,8 +276,8 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     if fields.keys() != FIELD_NAMES[kind]:
         fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
-        checked: VerdictOrMaterial = kind.model_validate(fields)
-        return checked, kind.__pydantic_serializer__.to_json(checked)
+        valid_item: VerdictOrMaterial = kind.model_validate(fields)
+        return valid_item, kind.__pydantic_serializer__.to_json(valid_item)
     except ValidationError as error:
         raise _MalformedResult(first_validation_error(error)) from error
     except ValueError as error:
@@ -308,7 +308,7 @@ def _redact(
 def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
-    checked = []
+    checked_evidence = []
     searched = 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
@@ -330,11 +330,11 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
         if isinstance(text, RenderedText):
             update = _locate_in_conversation(text, evidence.model_copy(update=update), update)
         is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
-        checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
+        checked_evidence.append(evidence if is_unchanged else evidence.model_copy(update=update))
     return (
         item
-        if all(map(is_, checked, item.evidence))
-        else item.model_copy(update={"evidence": tuple(checked)})
+        if all(map(is_, checked_evidence, item.evidence))
+        else item.model_copy(update={"evidence": tuple(checked_evidence)})
     )
 
 

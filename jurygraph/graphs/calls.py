@@ -26,7 +26,7 @@ from jurygraph.graphs.routing import (
 )
 from jurygraph.graphs.time_limits import CallLimits, fresh_context, time_limit
 from jurygraph.graphs.user_calls import UserCalls
-from jurygraph.models.request import DERIVE, CallLog
+from jurygraph.models.request import DERIVE_PURPOSE, CallLog
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Failure,
@@ -190,7 +190,7 @@ def _derivation_calls(
     if deriver.uses_model:
         investigator = _investigator(deriver, view, (response,), context)
         client = context.judge_client and context.judge_client.logging_to(
-            call_log, purpose=DERIVE, investigator=investigator
+            call_log, purpose=DERIVE_PURPOSE, investigator=investigator
         )
     deriver_input = DeriverInput(view, response, due_derivation.material, client)
     return UserCalls(deriver.derive, [deriver_input], limits)

@@ -48,7 +48,7 @@ MAX_TOKENS = 16_000
 """Tokens of all results of an investigation, unless an evaluator sets `max_tokens`."""
 MAX_CALLS_AT_ONCE = 8
 _BYTES_PER_TOKEN = 4  # as the gateway estimates
-_LOOK_UP = "look_up"  # the key of calls where the prompt describes the tools
+_LOOK_UP_NODE = "look_up"  # the key of calls where the prompt describes the tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,8 @@ def _calls_schema(specs: Sequence[ToolSpec]) -> dict[str, JsonValue]:
     }
     return {
         "type": "object",
-        "properties": {_LOOK_UP: calls},
-        "required": [_LOOK_UP],
+        "properties": {_LOOK_UP_NODE: calls},
+        "required": [_LOOK_UP_NODE],
         "additionalProperties": False,
     }
 
@@ -207,7 +207,7 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
         value = json.loads(double_wrong_backslashes(find_json(reply.text, among_words=True).text))
     except (ValueError, RecursionError):
         return ()
-    listed = value.get(_LOOK_UP) if isinstance(value, dict) and len(value) == 1 else None
+    listed = value.get(_LOOK_UP_NODE) if isinstance(value, dict) and len(value) == 1 else None
     calls: list[ToolCall] = []
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, dict):

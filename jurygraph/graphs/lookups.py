@@ -28,15 +28,15 @@ from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
-MAX_SHOWN = 20_000
+MAX_SHOWN_CHARACTERS = 20_000
 """Characters above which a judge that can read by a tool is shown an outline of a text."""
-MAX_RESULT = 8_000
+MAX_RESULT_CHARACTERS = 8_000
 """The most characters of a result that a judge is shown."""
-WORKSPACE = "workspace"
+MISSING_WORKSPACE = "workspace"
 """The kind of failure where a workspace is not there."""
 _MAX_MESSAGE = 500
 _WITHHELD_MESSAGE = "the result speaks to whoever judges, and is withheld"
-_MAX_REDACTED = 2 * MAX_RESULT  # a secret may begin before the cut
+_MAX_REDACTED_CHARACTERS = 2 * MAX_RESULT_CHARACTERS  # a secret may begin before the cut
 
 
 class ToolOutcome(NamedTuple):
@@ -81,7 +81,7 @@ class Toolbox:
             return {}
         texts = [response.text for response in self.responses]
         texts += [passage.text for passage in self.task.context or ()]
-        long_texts = [text for text in texts if len(text) > MAX_SHOWN]
+        long_texts = [text for text in texts if len(text) > MAX_SHOWN_CHARACTERS]
         return {text: TextDocument.of_text(text).outline() for text in long_texts}
 
     @property
@@ -101,7 +101,7 @@ class Toolbox:
             try:
                 workspaces = await asyncio.to_thread(self._open_workspaces)
             except InputError as error:
-                raise Fault(WORKSPACE, str(error)) from None
+                raise Fault(MISSING_WORKSPACE, str(error)) from None
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Workspace | None, ...]:
@@ -122,9 +122,11 @@ class Toolbox:
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""
         outcome, text = await self._run(call, inputs)
-        shown = redactor.redact_text(text[:_MAX_REDACTED].encode("utf-8", "replace").decode())
-        is_cut = len(shown) > MAX_RESULT or len(text) > _MAX_REDACTED
-        shown = shown[:MAX_RESULT]
+        shown = redactor.redact_text(
+            text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
+        )
+        is_cut = len(shown) > MAX_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
+        shown = shown[:MAX_RESULT_CHARACTERS]
         if outcome == "ok" and self._addresses_judge(call, shown):
             return ToolOutcome("withheld", _WITHHELD_MESSAGE, len(text))
         if is_cut and outcome == "ok":

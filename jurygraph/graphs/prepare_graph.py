@@ -271,13 +271,13 @@ def _name_next_step(
     return next((step.name for step in steps if step.indices_due(state, contexts)), END)
 
 
-async def _enter(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
+async def _name_first_step(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
     """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
     return _name_next_step(_STEPS, state, runtime)
 
 
-def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
-    """Return a node that takes a step with all tasks at once, and goes to the next of the `later` ones that is due."""
+def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
+    """Return a node that takes a step with all tasks at once, and goes to the next of `later_steps` that is due."""
 
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
         contexts = runtime.context.tasks
@@ -288,7 +288,7 @@ def _node(step: _Step, later: Sequence[_Step]) -> PrepareNode:
         for index, update in zip(due, updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated = PrepareState(tasks=tasks)
-        return Command(goto=_name_next_step(later, updated, runtime), update=updated)
+        return Command(goto=_name_next_step(later_steps, updated, runtime), update=updated)
 
     return node
 
@@ -298,9 +298,9 @@ def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, Prep
     """Return the compiled graph: profiles → weigh → annotate → question, less what is due for no task."""
     graph = StateGraph(PrepareState, context_schema=BatchContext)
     names = [step.name for step in _STEPS]
-    graph.add_conditional_edges(START, _enter, names)
+    graph.add_conditional_edges(START, _name_first_step, names)
     for number, step in enumerate(_STEPS):
-        node = _node(step, _STEPS[number + 1 :])
+        node = _make_step_node(step, _STEPS[number + 1 :])
         destinations = (*names[number + 1 :], END)
         graph.add_node(step.name, node, destinations=destinations)  # type: ignore[call-overload]
     return graph.compile(name="prepare")

@@ -36,14 +36,14 @@ from jurygraph.schema.plan import SUBMITTED_RESPONSE, Escalation, question_ident
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
-    GROUP_OF_ONE,
-    NO_TURN,
-    NO_VARIANT,
+    GROUP_OF_ONE_GATE,
+    NO_TURN_GATE,
+    NO_VARIANT_GATE,
     Status,
     VerdictKey,
 )
 
-DATA = "data"
+DATA_MATERIAL = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
 NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was not derived")
 
@@ -145,13 +145,13 @@ def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
 
 def next_work(
     survey: Survey,
-    wave: int,
+    wave_number: int,
     responses: Sequence[Response],
     material: Sequence[Material],
     verdicts: Sequence[RecordedVerdict],
     reused_results: ReusedResults = NO_REUSED_RESULTS,
 ) -> tuple[WaveWork, int]:
-    """Return the work of the first wave from `wave` on that has any, and the number of the wave after it.
+    """Return the work of the first wave from `wave_number` on that has any, and the number of the wave after it.
 
     What earlier waves left undecided, for another judge to answer, comes first.
     """
@@ -159,12 +159,12 @@ def next_work(
     for item in material:
         by_name[item.response][item.name] = item
     collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
-    collector.add_escalations(wave)
-    while wave < len(survey.waves) and not collector.work.branches:
-        collector.add(wave)
-        wave += 1
-        collector.add_escalations(wave)
-    return collector.work, wave
+    collector.add_escalations(wave_number)
+    while wave_number < len(survey.waves) and not collector.work.branches:
+        collector.add(wave_number)
+        wave_number += 1
+        collector.add_escalations(wave_number)
+    return collector.work, wave_number
 
 
 def mark_superseded(
@@ -206,9 +206,9 @@ class _WorkCollector:
     answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
     """The verdicts of the waves before, by question, without superseded ones."""
 
-    def add(self, wave: int) -> None:
-        names = set(self.survey.waves[wave].materials)
-        ids = set(self.survey.waves[wave].questions)
+    def add(self, wave_number: int) -> None:
+        names = set(self.survey.waves[wave_number].materials)
+        ids = set(self.survey.waves[wave_number].questions)
         self.answered = defaultdict(list)
         for verdict in mark_superseded(self.survey, (*self.verdicts, *self.work.settled_verdicts)):
             if not verdict.superseded:
@@ -224,8 +224,8 @@ class _WorkCollector:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
             settled = self.reused_results.material.get((derivation.gives, response.id))
-            if derivation.gives == DATA and response.data is not None:
-                settled = Material(name=DATA, response=response.id, data=response.data)
+            if derivation.gives == DATA_MATERIAL and response.data is not None:
+                settled = Material(name=DATA_MATERIAL, response=response.id, data=response.data)
             elif failure is not None:
                 settled = Material(
                     name=derivation.gives, response=response.id, status="failed", failure=failure
@@ -282,14 +282,14 @@ class _WorkCollector:
         if unsettled:
             self.work.judgements.setdefault(question.branch, []).extend(unsettled)
 
-    def add_escalations(self, wave: int) -> None:
+    def add_escalations(self, wave_number: int) -> None:
         """Add the judgements of the last judge of the questions before a wave, where the first ones are not enough."""
         if not self.survey.escalated:
             return
         verdicts = {
             verdict.key: verdict for verdict in (*self.verdicts, *self.work.settled_verdicts)
         }
-        earlier_waves = self.survey.waves[:wave]
+        earlier_waves = self.survey.waves[:wave_number]
         ids = set(chain.from_iterable(earlier.questions for earlier in earlier_waves))
         for question in self.survey.escalated:
             if question.id in ids:
@@ -326,23 +326,25 @@ class _WorkCollector:
         sample: int,
         judge: str | None,
     ) -> DueJudgement:
-        texts, owners, about, turn = combination
+        texts, material_owners, about, turn = combination
         responses = tuple(
             self._with_data(response, owner, question.needs).view(question.shown_part, turn)
-            for response, owner in zip(texts, owners, strict=True)
+            for response, owner in zip(texts, material_owners, strict=True)
         )
-        material = tuple(self._select_material(r, question.needs) for r in owners)
+        material = tuple(self._select_material(r, question.needs) for r in material_owners)
         return DueJudgement(question, responses, material, about, sample, judge, turn)
 
     def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictStamp") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
         question = judgement.question
         keys = judgement.keys
-        owners = keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
+        material_owners = (
+            keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
+        )
         reused = self.reused_results.verdicts
         if not all(key in reused for key in keys):
             return False
-        if not self._is_unchanged(required_material(question), owners):
+        if not self._is_unchanged(required_material(question), material_owners):
             return False
         self.work.settled_verdicts.extend(stamp(reused[key], key) for key in keys)
         return True
@@ -388,7 +390,7 @@ class _WorkCollector:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
-            return RecordedVerdict(status="not_applicable", gated_by=NO_TURN, reason=reason)
+            return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)
         stopped = self._gate_verdict(question, response, turn)
         if stopped is not None:
             return stopped
@@ -401,7 +403,9 @@ class _WorkCollector:
             if not material.variants:
                 none_found = f"material {question.material!r} holds no variant to ask about"
                 reason = material.note or none_found
-                return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
+                return RecordedVerdict(
+                    status="not_applicable", gated_by=NO_VARIANT_GATE, reason=reason
+                )
         if question.when is None:
             return None
         return self._screening_verdict(question.when, response, turn)
@@ -489,9 +493,9 @@ class _WorkCollector:
 
     def _with_data(self, shown: Response, owner: Response, needs: Collection[str]) -> Response:
         """Return the shown response with the data derived from the submitted one, where the question needs it."""
-        if DATA not in needs or shown.data is not None:
+        if DATA_MATERIAL not in needs or shown.data is not None:
             return shown
-        data = self.material[owner.id][DATA].data
+        data = self.material[owner.id][DATA_MATERIAL].data
         return shown.model_copy(update={"data": deepcopy(data)})
 
     def _select_material(self, response: Response, needs: Iterable[str]) -> Materials:
@@ -511,7 +515,7 @@ def required_material(question: Question) -> tuple[str, ...]:
 
 
 VerdictStamp = Callable[[Verdict, VerdictKey], RecordedVerdict]
-_BLANK = RecordedVerdict.model_construct()
+_EMPTY_VERDICT = RecordedVerdict.model_construct()
 
 
 def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
@@ -527,7 +531,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
         if verdict.is_worst_case and _is_penalty(view):
             fields |= {"score": 1.0, "met": True}
         # without validation: the verdict was validated
-        return _BLANK.model_copy(update={**vars(verdict), **identity, **fields})
+        return _EMPTY_VERDICT.model_copy(update={**vars(verdict), **identity, **fields})
 
     return stamp
 
@@ -564,7 +568,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
             "group", "there is nothing left to compare with: the others could not be asked about"
         )
     reason = "there is nothing to compare with"
-    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
+    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE_GATE, reason=reason)
 
 
 def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:

@@ -28,7 +28,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import Response, Task, Trace
 
-_KEYS = ("task", "responses", "plan", "step", "phase")
+_INPUT_KEYS = ("task", "responses", "plan", "step", "phase")
 _INPUT_HINT = 'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
 
 ScoreStream = Callable[[Group], AsyncGenerator[Event, None]]
@@ -65,7 +65,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Yield the events of the scoring."""
-        return self._iterate(self._stream(input, config))
+        return self._iterate(self._stream_run_events(input, config))
 
     async def astream(
         self,
@@ -73,11 +73,11 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        async with aclosing(self._stream(input, config)) as events:
+        async with aclosing(self._stream_run_events(input, config)) as events:
             async for event in events:
                 yield event
 
-    def _stream(
+    def _stream_run_events(
         self, content: Mapping[str, Any], config: RunnableConfig | None
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a run that callbacks see as they see `ainvoke`."""
@@ -151,8 +151,8 @@ def read_input(value: Any) -> Group:
     if not isinstance(value, Mapping):
         raise InputError(f"input: is {name_type(value)}; {_INPUT_HINT}")
     for key in value:
-        if key not in _KEYS:
-            hint = did_you_mean(str(key), _KEYS) or _INPUT_HINT
+        if key not in _INPUT_KEYS:
+            hint = did_you_mean(str(key), _INPUT_KEYS) or _INPUT_HINT
             raise InputError(f"input: unknown key {key!r}; {hint}")
     for key in ("task", "responses"):
         if key not in value:

@@ -67,7 +67,7 @@ async def run_machine(groups: ActiveGroups) -> None:
         await groups.cancel()
 
 
-async def _route(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
+async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Wait for groups, and choose their next work; those without any are complete.
 
     A Command makes a run a third cheaper than conditional edges, which copy every channel.
@@ -165,7 +165,7 @@ def _branch_node(branch: str) -> ScoreNode:
     return node
 
 
-async def _decide(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
+async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
     """Compute statistics, rewards and traces of each complete group, and let it out.
 
     An error of a combiner is that of its group.
@@ -201,10 +201,10 @@ def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
 def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreState]:
     """Return the compiled graph: the branches and `decide` lead back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=ActiveGroups)
-    graph.add_node("route", _route, destinations=(*BRANCHES, "decide", END))
+    graph.add_node("route", _route_groups, destinations=(*BRANCHES, "decide", END))
     graph.add_edge(START, "route")
     for branch in BRANCHES:
         node = _branch_node(branch)
         graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
-    graph.add_node("decide", _decide, destinations=("route", END))
+    graph.add_node("decide", _decide_rewards, destinations=("route", END))
     return graph.compile(name="score")

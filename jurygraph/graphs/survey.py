@@ -7,7 +7,7 @@ from typing import Any
 from jurygraph.agents.roles import Configurable, Deriver, Evaluator
 from jurygraph.decision.combiners import as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
-from jurygraph.graphs.routing import DATA, required_material
+from jurygraph.graphs.routing import DATA_MATERIAL, required_material
 from jurygraph.graphs.user_calls import call_method
 from jurygraph.messages import name_type, nearest_name, quote
 from jurygraph.schema import (
@@ -27,9 +27,9 @@ from jurygraph.schema.plan import SUBMITTED_RESPONSE
 from jurygraph.schema.task import sort_by_id
 from jurygraph.schema.verdict import (
     GATED_LAYERS,
-    GROUP_OF_ONE,
-    NO_TURN,
-    NO_VARIANT,
+    GROUP_OF_ONE_GATE,
+    NO_TURN_GATE,
+    NO_VARIANT_GATE,
     RESPONSE_GATES,
     ResponseGate,
 )
@@ -119,7 +119,9 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
-        needs_data = deriver.reads_data and deriver.gives != DATA and DATA in available
+        needs_data = (
+            deriver.reads_data and deriver.gives != DATA_MATERIAL and DATA_MATERIAL in available
+        )
         needs = _with_data(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
@@ -136,7 +138,11 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
 
 def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
     """Return the declared material, with derived data added where it is needed."""
-    return (*declared, DATA) if needs_data and DATA not in declared else tuple(declared)
+    return (
+        (*declared, DATA_MATERIAL)
+        if needs_data and DATA_MATERIAL not in declared
+        else tuple(declared)
+    )
 
 
 def _part_of(view: TaskView) -> tuple[str, ...]:
@@ -200,7 +206,7 @@ def configure_questions(
             )
         use = uses[name]
         evaluator = evaluators[name]
-        needs = _with_data(question.needs, evaluator.reads_data and DATA in available)
+        needs = _with_data(question.needs, evaluator.reads_data and DATA_MATERIAL in available)
         _check_part(use, name, needs)
         if use.scope == "turn":
             _check_turns(name, evaluator, question, keys[name])
@@ -299,7 +305,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id in (GROUP_OF_ONE, NO_VARIANT, NO_TURN, *RESPONSE_GATES):
+    if question.id in (GROUP_OF_ONE_GATE, NO_VARIANT_GATE, NO_TURN_GATE, *RESPONSE_GATES):
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )
@@ -317,16 +323,16 @@ def survey_key(
     members = tuple((view.audience, view.member) for view in views)
     derivation_keys = []
     for derivation in derivations:
-        content = derivation.model_dump_json(exclude=_VIEW)
+        content = derivation.model_dump_json(exclude=_VIEW_FIELD_SET)
         derivation_keys.append((indices[derivation.view], content))
     question_keys = []
     for name, view, question in listed:
-        content = question.model_dump_json(exclude=_VIEW)
+        content = question.model_dump_json(exclude=_VIEW_FIELD_SET)
         question_keys.append((name, indices[view.digest], content))
     return members, tuple(derivation_keys), tuple(question_keys)
 
 
-_VIEW = {"view"}
+_VIEW_FIELD_SET = {"view"}
 
 
 def build_survey(
@@ -353,9 +359,9 @@ def build_survey(
     names = [derivation.gives for derivation in derivations]
     ids = [question.id for question in questions]
     waves = []
-    for wave in range(1 + max(level.values(), default=-1)):
-        materials = tuple(name for name in names if level[f"material:{name}"] == wave)
-        wave_ids = tuple(name for name in ids if level[f"question:{name}"] == wave)
+    for wave_number in range(1 + max(level.values(), default=-1)):
+        materials = tuple(name for name in names if level[f"material:{name}"] == wave_number)
+        wave_ids = tuple(name for name in ids if level[f"question:{name}"] == wave_number)
         waves.append(Wave(materials=materials, questions=wave_ids))
     can_be_gated = any(question.layer in GATED_LAYERS for question in questions)
     return Survey(

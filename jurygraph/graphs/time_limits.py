@@ -21,7 +21,7 @@ from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.request import Fault
 from jurygraph.schema import CallsConfig
-from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
+from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT_FAILURE
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -133,7 +133,7 @@ class CallLimits:
         problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
         if any(client.is_waiting for client in clients_of(inputs)):
             return Fault(
-                TIME_LIMIT, f"{problem} while it waited for the model; raise its `timeout`"
+                TIME_LIMIT_FAILURE, f"{problem} while it waited for the model; raise its `timeout`"
             )
         return TimeLimitExceeded(problem)
 

@@ -128,8 +128,8 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     def times(outer: int, inner: int) -> float:
         """Return how often the component of a level is in the expected squares of another one."""
         deeper = max(outer, inner)  # an inner unit has all of its members in one outer unit
-        within = sizes[outer][_outer_unit(levels[outer], levels[deeper])]
-        return _sum_of_ratios(sizes[deeper] ** 2, within)
+        outer_sizes = sizes[outer][_outer_unit(levels[outer], levels[deeper])]
+        return _sum_of_ratios(sizes[deeper] ** 2, outer_sizes)
 
     # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved = np.zeros(len(levels))

@@ -230,20 +230,20 @@ def _describe(effect: FailedEffect) -> str:
     return f"siblings × {effect.factor:.3f}"
 
 
-_SERVER = "raise, or `neutral` by the server | read"
+_SERVER_COLUMNS = "raise, or `neutral` by the server | read"
 _OTHER_TRAINERS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
-    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER} |",
-    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER} |",
-    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER} |",
+    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER_COLUMNS} |",
+    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER_COLUMNS} |",
+    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER_COLUMNS} |",
 )
-_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
+_TABLE_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
 
 
 def table_lines() -> Iterator[str]:
     """Yield the table of what a missing reward does, in Markdown."""
-    yield _HEAD
+    yield _TABLE_HEAD
     yield "|---|---|---|---|---|---|---|"
     for setting in SETTINGS:
         counts = (1, 2) if setting.trainer == "TRL" else (1,)

@@ -442,14 +442,16 @@ class MaskedReward:
     ) -> RewardValues:
         scored = self._scorer.score_blocking(self._number, prompts, completions, columns)
         result = self._function(prompts=prompts, completions=completions, **columns)
-        values = self._scorer.jury.open().run(_await(result)) if isawaitable(result) else result
+        values = (
+            self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
+        )
         return [
             value if is_judged or given is not None else None
             for value, is_judged, given in zip(values, scored.is_judged, scored.values, strict=True)
         ]
 
 
-async def _await(result: Awaitable[Sequence[float | None]]) -> Sequence[float | None]:
+async def _await_result(result: Awaitable[Sequence[float | None]]) -> Sequence[float | None]:
     return await result
 
 

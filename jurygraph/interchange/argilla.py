@@ -9,7 +9,7 @@ from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_pl
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.sources.files import validate_at
 
-_SUBMITTED = (None, "submitted")
+_SUBMITTED_STATUSES = (None, "submitted")
 
 
 class _Response(ImportedRow):
@@ -35,7 +35,7 @@ def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnsw
         for name, responses in record.responses.items():
             for number, response in enumerate(responses):
                 field_path = f"responses.{name}[{number}]"
-                if response.status in _SUBMITTED:
+                if response.status in _SUBMITTED_STATUSES:
                     yield ExportedAnswer(
                         location, field_path, fields, "id", response.user_id, response.value, name
                     )

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportedContent, ImportNote, RowKey, TaskRow
 from jurygraph.schema.conversation import (
-    UNJUDGED,
+    UNJUDGED_REPLIES_NOTE,
     ChatMessage,
     MessageContent,
     has_replies,
@@ -15,8 +15,10 @@ from jurygraph.schema.conversation import (
 from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.task import ToolDefinitions, Transcript
 
-NO_QUERY = "conversations without a message before the answer are left out"
-REPLIES_BEFORE = f"conversations with replies before the last message of a user, so that {UNJUDGED}"
+NO_QUERY_NOTE = "conversations without a message before the answer are left out"
+EARLIER_REPLIES_NOTE = (
+    f"conversations with replies before the last message of a user, so that {UNJUDGED_REPLIES_NOTE}"
+)
 
 
 class Chat(TaskRow):
@@ -55,9 +57,9 @@ class Chat(TaskRow):
             try:
                 query, answer = split_conversation(messages)
             except ValueError:
-                return None, [ImportNote(NO_QUERY, name)]
+                return None, [ImportNote(NO_QUERY_NOTE, name)]
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
             if has_replies(query):
-                notes.append(ImportNote(REPLIES_BEFORE, name))
+                notes.append(ImportNote(EARLIER_REPLIES_NOTE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {**task, "tools": self.tools}, notes

@@ -38,8 +38,11 @@ ROLES = {
 """Roles by the authors' types of nodes."""
 EDGE_KINDS = {"weak_prerequisite": "weak", "strong_prerequisite": "strong", "trigger": "activation"}
 """Kinds of edges by the authors' types."""
-NO_EDGES = "edges are left out that join no two criteria, are of an unknown type, join a pair again, or close a cycle"
-NO_GRAPH = "rubrics have no graph in `reward_model.graph`"
+OMITTED_EDGES_NOTE = (
+    "edges are left out that join no two criteria, are of an unknown type, "
+    "join a pair again, or close a cycle"
+)
+NO_GRAPH_NOTE = "rubrics have no graph in `reward_model.graph`"
 NO_TEXT_NOTE = "responses without text are left out"
 
 M = TypeVar("M", bound=FrozenModel)
@@ -143,7 +146,7 @@ def _to_content(
     for criterion, item in zip(model.ids, model.rubrics, strict=True):
         role = ROLES.get(node_types.get(criterion) or "")
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
-    notes = [ImportNote(NO_GRAPH, name)] if model.graph is None else []
+    notes = [ImportNote(NO_GRAPH_NOTE, name)] if model.graph is None else []
     responses = []
     for number, (place, line) in enumerate(lines, 1):
         where = f"{scores}, {place}"
@@ -170,7 +173,7 @@ def _to_content(
     edges = _acyclic_edges(graph.edges, criteria)
     left_out = len(graph.edges) - len(edges)
     if left_out:
-        rubric_notes = [*rubric_notes, ImportNote(NO_EDGES, f"{name}: {left_out}")]
+        rubric_notes = [*rubric_notes, ImportNote(OMITTED_EDGES_NOTE, f"{name}: {left_out}")]
     return {**content, "rubric": {**content["rubric"], "edges": edges}}, rubric_notes
 
 

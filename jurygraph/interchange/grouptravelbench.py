@@ -21,7 +21,7 @@ from jurygraph.interchange.rows import (
 UNREAD_FIELDS_NOTE = "preferences in fields that are not read are left out"
 NO_PREFERENCE_NOTE = "tasks in which nobody states a preference are left out"
 
-_WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
+_CONSTRAINT_SENTENCES: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
     "avg_budget": ("hard", "The trip costs this person {} yuan at most."),
     "transport.must": ("hard", "Travel between cities is by {}."),
     "transport.prefer": ("soft", "Travel between cities is preferably by {}."),
@@ -110,7 +110,7 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
         city = ""
         if part == "city_specific_preferences":
             city, field = _split_city(field)
-        kind, words = _WORDS.get(field, ("", ""))
+        kind, words = _CONSTRAINT_SENTENCES.get(field, ("", ""))
         is_for_city = "{city}" in words
         is_read = bool(city) if is_for_city else not city and part == "global_constraints"
         if kind and is_read:
@@ -123,7 +123,7 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
 
 def _split_city(field: str) -> tuple[str, str]:
     """Return a city, whose name may hold a dot, and the known field that follows it; empty texts without one."""
-    for name in _WORDS:
+    for name in _CONSTRAINT_SENTENCES:
         if field.endswith(f".{name}"):
             return field[: -len(name) - 1], name
     return "", ""

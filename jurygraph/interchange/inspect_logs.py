@@ -19,12 +19,12 @@ from jurygraph.interchange.trials import (
     read_trials,
 )
 
-EVENTS = "parts of samples that are left out, as they are no messages"
-NO_MESSAGES = "samples without messages are left out"
+OMITTED_EVENTS_NOTE = "parts of samples that are left out, as they are no messages"
+NO_MESSAGES_NOTE = "samples without messages are left out"
 NO_SCORE_NOTE = "scores without a value are left out"
 
 _OMITTED_FIELDS = ("events", "events_data", "timelines", "store", "output")
-_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_SCORE_OF_GRADE = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """The value of Inspect's grades: correct, partial, incorrect, no answer."""
 _CONVERSION_HINT = "write it as JSON: inspect log convert LOG --to json --output-dir FOLDER"
 
@@ -61,7 +61,7 @@ def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
 def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
     name = f"{sample.id}/{sample.epoch}"
     if not sample.messages:
-        return ImportNote(NO_MESSAGES, name)
+        return ImportNote(NO_MESSAGES_NOTE, name)
     attachments = sample.attachments or {}
     plain = [_to_openai_message(message, attachments) for message in sample.messages]
     messages = location.messages(plain, "messages")
@@ -76,7 +76,7 @@ def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
     ]
     parts = [field for field in _OMITTED_FIELDS if sample.other.get(field)]
     if parts:
-        notes.append(ImportNote(EVENTS, f"{name}: {', '.join(parts)}"))
+        notes.append(ImportNote(OMITTED_EVENTS_NOTE, f"{name}: {', '.join(parts)}"))
     metadata = {key: value for key, value in sample.other.items() if key not in _OMITTED_FIELDS}
     scores = {key: nonempty_fields(**score.other) for key, score in published_scores.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))
@@ -100,7 +100,7 @@ def _with_reward(labels: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: value for name, value in labels.items() if value is not None}
     if len(values) == 1:
         (value,) = values.values()
-        reward = _GRADES.get(value) if isinstance(value, str) else value
+        reward = _SCORE_OF_GRADE.get(value) if isinstance(value, str) else value
         if isinstance(reward, int | float):
             values["reward"] = float(reward)
     return values

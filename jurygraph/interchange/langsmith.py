@@ -15,7 +15,7 @@ from jurygraph.interchange.trials import Conversation, Location, Trial, read_loc
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import digest_of
 
-NESTED_RUNS = "runs inside another run are left out, since it has their messages"
+NESTED_RUNS_NOTE = "runs inside another run are left out, since it has their messages"
 UNREAD_INPUTS_NOTE = "rows whose inputs are neither messages nor one text are left out"
 UNREAD_OUTPUTS_NOTE = "outputs that are neither messages nor one text are in the metadata alone"
 
@@ -40,7 +40,7 @@ def _read(path: str | Path) -> Iterator[Trial | ImportNote]:
         if not name:
             name = f"row-{digest_of(row.model_dump(mode='json'))[:12]}"
         if row.parent_run_id is not None:
-            yield ImportNote(NESTED_RUNS, name)
+            yield ImportNote(NESTED_RUNS_NOTE, name)
             continue
         query = _read_side_messages(location, "inputs", row.inputs)
         if not query:

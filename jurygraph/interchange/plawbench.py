@@ -52,7 +52,7 @@ class Case(TaskRow):
         return with_rubric(task, items, notes)
 
 
-_MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
+_POINTS_MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
 _HEADING = re.compile(r"【[^】]*】|\d+\s*分")
 _MAX_PARTS = 20
 _NUMBERING = re.compile(r"[\W\d_一二三四五六七八九十第步]*")
@@ -65,7 +65,7 @@ def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     if len(parts) > _MAX_PARTS or 0 in weights or not math.isclose(sum(weights), item.points):
         return None
     for part in parts:
-        unmarked = _MARK.sub("", part["text"])
+        unmarked = _POINTS_MARK.sub("", part["text"])
         if re.search(r"\w", _HEADING.sub("", unmarked)) is None:
             return None
     return parts
@@ -77,7 +77,7 @@ def sub_items(text: str) -> list[dict[str, Any]]:
     A mark is either before its sub-item, or at the end of the line that begins it; in both cases the sub-item continues
     until the next one. Text before the first sub-item belongs to none.
     """
-    marks = list(_MARK.finditer(text))
+    marks = list(_POINTS_MARK.finditer(text))
     starts = []
     earlier: re.Match[str] | None = None
     for mark in marks:

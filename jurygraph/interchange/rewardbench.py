@@ -10,7 +10,7 @@ from jurygraph.interchange.rows import (
 )
 from jurygraph.schema.frozen_model import digest_of
 
-ONE_SIDED = "rows without both a chosen and a rejected response are left out"
+ONE_SIDED_ROWS_NOTE = "rows without both a chosen and a rejected response are left out"
 NO_MODEL_NOTE = (
     "rows do not name one model for each response, so that their responses have no agent"
 )
@@ -45,7 +45,7 @@ class ImportedComparison(TaskRow):
         chosen = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
         rejected = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
         if not chosen or not rejected:
-            return None, [ImportNote(ONE_SIDED, name)]
+            return None, [ImportNote(ONE_SIDED_ROWS_NOTE, name)]
         agents: list[str | None] = list(self.models or ())
         if len(agents) != len(chosen) + len(rejected):
             agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)

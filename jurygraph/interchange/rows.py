@@ -123,7 +123,10 @@ def nonempty_fields(**fields: Any) -> dict[str, Any]:
 
 
 EMPTY_CRITERIA_NOTE = "criteria without words, or of 0 points, are left out"
-NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
+NO_POSITIVE_WEIGHT_NOTE = (
+    "tasks whose rubric has no criterion of positive weight are left out, "
+    "since no reward can be formed from it"
+)
 
 
 def with_rubric(
@@ -146,7 +149,7 @@ def with_rubric(
         criteria.append({**fields, "id": name})
         about |= nonempty_fields(**{name: item["about"]})
     if not any(criterion["weight"] > 0 for criterion in criteria):
-        return None, [*all_notes, ImportNote(NO_GAIN, task["id"])]
+        return None, [*all_notes, ImportNote(NO_POSITIVE_WEIGHT_NOTE, task["id"])]
     metadata = {**task["metadata"], **nonempty_fields(criteria=about)}
     return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
 

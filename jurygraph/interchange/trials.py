@@ -24,7 +24,7 @@ from jurygraph.sources.files import TextFile, raise_field_error, raise_line_erro
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
 
-OTHER_BEGINNINGS = (
+OTHER_BEGINNINGS_NOTE = (
     "tasks whose trials begin with different messages, which stand in their responses"
 )
 NO_ANSWER_NOTE = "conversations without an answer of the assistant make no response"
@@ -114,7 +114,7 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
     query = _shared_beginning([trial.query for trial in trials])
     notes = list(chain.from_iterable(trial.notes for trial in trials))
     if any(len(trial.query) > len(query) for trial in trials):
-        notes.append(ImportNote(OTHER_BEGINNINGS, first.task))
+        notes.append(ImportNote(OTHER_BEGINNINGS_NOTE, first.task))
     responses = []
     names: dict[str, Location] = {}
     for trial in trials:

@@ -14,8 +14,8 @@ from jurygraph.interchange.rows import ImportedRow, ImportNote, nonempty_fields
 from jurygraph.interchange.trials import Location, Trial, read_located, read_trials
 from jurygraph.schema.frozen_model import Count, Number, digest_of
 
-BRANCHES = "messages off the path to the last one are left out"
-NO_MESSAGES = "traces without messages are left out"
+OMITTED_BRANCHES_NOTE = "messages off the path to the last one are left out"
+NO_MESSAGES_NOTE = "traces without messages are left out"
 NO_REWARD_NOTE = "traces that failed, or have no complete reward, have no label `reward`"
 
 
@@ -70,12 +70,12 @@ def _to_trial(
 ) -> Trial | ImportNote:
     path = _path_to_last(location, index, trace.nodes)
     if not path:
-        return ImportNote(NO_MESSAGES, trace.id)
+        return ImportNote(NO_MESSAGES_NOTE, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
     sampled = [number for number, node in enumerate(nodes) if node.sampled]
     start = sampled[0] if sampled else len(nodes)
-    notes = [ImportNote(BRANCHES, trace.id)] if len(path) < len(trace.nodes) else []
+    notes = [ImportNote(OMITTED_BRANCHES_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
     labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
     rewards = list(trace.rewards.values())
     if trace.ok and rewards and None not in rewards:

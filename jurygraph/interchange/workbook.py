@@ -31,7 +31,7 @@ MAX_ROWS = 1_048_576
 _MAX_COLUMNS = 16_384
 _MAX_TEXT = 32_767  # UTF-16 units in a cell
 _MAX_INTEGER = 2**53  # whole numbers above are rounded, which an id must not be
-_NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
+_NO_XML_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _LITERAL_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """What Excel would read as a character that cannot be written, such as `_x003D_`."""
 
@@ -49,7 +49,7 @@ _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS = "0.0000"
 """As on pages and in the terminal."""
-_READABLE = (
+_READABLE_COLUMNS = (
     SheetColumn("Response", 28, is_wrapped=True),
     SheetColumn("Question", 40, is_wrapped=True),
     SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60, is_wrapped=True),
@@ -58,7 +58,7 @@ _READABLE = (
     SheetColumn("Judged", 10, "0%"),
     SheetColumn("What was lost, or why there is no reward", 90, is_wrapped=True),
 )
-_AGENTS = (
+_AGENT_COLUMNS = (
     SheetColumn("Agent", 28, is_wrapped=True),
     SheetColumn("Mean reward", 12, _FOUR_DECIMALS),
     SheetColumn("From (95 %)", 12, _FOUR_DECIMALS),
@@ -84,7 +84,7 @@ def read_agents(run: Run) -> SheetRows:
         rows.append((name_agent(row.agent), *ends, *counts, *differences))
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        rows.append((f"Not finished: {count} so far", *[None] * (len(_AGENTS) - 1)))
+        rows.append((f"Not finished: {count} so far", *[None] * (len(_AGENT_COLUMNS) - 1)))
     return rows
 
 
@@ -127,8 +127,10 @@ def write_workbook(losses: SheetRows, agents: SheetRows, table: ExportTable, pat
         raise InputError(f"{len(names)} columns: {limit}; use --to parquet, or leave out columns")
     every_row = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     book = Workbook(write_only=True)
-    _add_sheet(book, "Agents", _AGENTS, agents)  # first, so that the file opens on who is better
-    _add_sheet(book, "Rewards", _READABLE, losses)
+    _add_sheet(
+        book, "Agents", _AGENT_COLUMNS, agents
+    )  # first, so that the file opens on who is better
+    _add_sheet(book, "Rewards", _READABLE_COLUMNS, losses)
     _add_sheet(book, "Everything", [SheetColumn(name, 16) for name in names], every_row)
     book.save(path)
 
@@ -168,7 +170,9 @@ def _make_cell(sheet: Any, value: JsonValue) -> Any:
     is_exact = isinstance(value, int) and abs(value) < _MAX_INTEGER
     if value is None or is_exact or isinstance(value, float):
         return WriteOnlyCell(sheet, value)
-    text = _NO_XML.sub(lambda match: json.dumps(match[0])[1:-1], escape_lines(to_text(value)))
+    text = _NO_XML_CHARACTERS.sub(
+        lambda match: json.dumps(match[0])[1:-1], escape_lines(to_text(value))
+    )
     units = text.encode("utf-16-le")
     if len(units) > 2 * _MAX_TEXT:
         text = units[: 2 * (_MAX_TEXT - 1)].decode("utf-16-le", "ignore") + "…"

@@ -27,7 +27,7 @@ from jurygraph.decision.combiners import (
     weighted_mean,
 )
 from jurygraph.errors import PlanError
-from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY, WEIGHT
+from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY_SUBJECT, WEIGHT_SUBJECT
 from jurygraph.schema import ComponentInput, Question
 from jurygraph.schema.frozen_model import ParamsModel
 
@@ -63,19 +63,19 @@ class AdaptiveSum(Combiner):
 
     def has_direction(self, name: str) -> bool:
         """Return false for the weights, which are no scores."""
-        return name != WEIGHT
+        return name != WEIGHT_SUBJECT
 
     def freeze(
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
-        if set(inputs) != {UTILITY, WEIGHT}:
+        if set(inputs) != {UTILITY_SUBJECT, WEIGHT_SUBJECT}:
             raise PlanError(
-                f"combiner 'adaptive' takes the inputs {UTILITY!r} and {WEIGHT!r}, not {sorted(inputs)}; leave it to "
-                "an evaluator that asks about both"
+                f"combiner 'adaptive' takes the inputs {UTILITY_SUBJECT!r} and {WEIGHT_SUBJECT!r}, "
+                f"not {sorted(inputs)}; leave it to an evaluator that asks about both"
             )
-        utilities = inputs[UTILITY].questions
-        weights = inputs[WEIGHT].questions
+        utilities = inputs[UTILITY_SUBJECT].questions
+        weights = inputs[WEIGHT_SUBJECT].questions
         if len(utilities) != len(weights):
             counts = f"{len(utilities)} utilities and {len(weights)} weights"
             raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
@@ -83,8 +83,8 @@ class AdaptiveSum(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        utilities = matrices[UTILITY]
-        weights = matrices[WEIGHT]
+        utilities = matrices[UTILITY_SUBJECT]
+        weights = matrices[WEIGHT_SUBJECT]
         # [R,n,K] for n people and K samples: the columns of one person come after those of another
         shape = (len(utilities.value), len(people), -1)
         live = (utilities.applicable & weights.applicable).reshape(shape)
@@ -105,10 +105,10 @@ class AdaptiveSum(Combiner):
 
 
 def _match_person(utility: str, weight: str) -> str:
-    for match in re.finditer(f"/{UTILITY}/", utility):
+    for match in re.finditer(f"/{UTILITY_SUBJECT}/", utility):
         before = utility[: match.start()]
         person = utility[match.end() :]
-        if weight == f"{before}/{WEIGHT}/{person}":
+        if weight == f"{before}/{WEIGHT_SUBJECT}/{person}":
             return person
     raise PlanError(
         f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both"

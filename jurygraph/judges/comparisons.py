@@ -218,7 +218,7 @@ def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
 
 
 PreferredText = Literal["A", "B", "tie"]
-_SCORES: dict[PreferredText, tuple[float, str]] = {
+_SCORE_OF_ANSWER: dict[PreferredText, tuple[float, str]] = {
     "A": (1.0, "first"),
     "B": (0.0, "second"),
     "tie": (0.5, "tie"),
@@ -258,7 +258,7 @@ class Pairwise(ComparisonJudge):
 
     def read_scores(self, reply: Any) -> list[Verdict]:
         """Return the only verdict, on the first response."""
-        score, native = _SCORES[reply.preferred]
+        score, native = _SCORE_OF_ANSWER[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
     def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:

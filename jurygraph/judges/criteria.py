@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, StringConstraints, create_model, mod
 
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.roles import (
-    CANNOT_TELL,
+    CANNOT_TELL_REASON,
     BatchEvaluator,
     Claim,
     EvaluatorInput,
@@ -267,7 +267,7 @@ class PartialCredit(AnswerForm):
             if p_met >= MET_THRESHOLD:
                 claims.append(Claim(f"{part} met", part_quotes))
         if unknown:
-            why = f"{CANNOT_TELL} {', '.join(unknown)}"
+            why = f"{CANNOT_TELL_REASON} {', '.join(unknown)}"
             return Finding(name, None, f"{why}: {reason}" if reason else why, quotes)
         credit = math.fsum(part_credits)
         total = math.fsum(self.weights)

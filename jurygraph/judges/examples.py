@@ -527,7 +527,7 @@ _LATIN_LOOKALIKES = str.maketrans(
 )
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
-_MARKS = re2.compile(r"\p{M}+")
+_COMBINING_MARKS = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED_SCRIPTS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -542,7 +542,7 @@ class NormalizedText:
     def __init__(self, text: str) -> None:
         normalized = fold_text(text)
         if not normalized.isascii():
-            normalized = str(_MARKS.sub("", normalized)).translate(_LATIN_LOOKALIKES)
+            normalized = str(_COMBINING_MARKS.sub("", normalized)).translate(_LATIN_LOOKALIKES)
         self._normalized = normalized
         self.letters = "".join(_WORD.findall(normalized))
         """Letters and digits of the text, in lower case."""

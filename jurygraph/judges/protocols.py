@@ -111,7 +111,7 @@ class ScoringProtocol(SingleCallEvaluator):
         return await judge_findings(client, request, reply_model, response, subjects, find)
 
 
-_NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
+_PERSON_PSEUDONYM = re.compile(r"\bperson_([1-9]\d{0,5})\b")
 
 
 def person_names(number: int) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def restore_ids(reason: str, people: People) -> str:
         number = int(match[1])
         return people[number - 1].id if number <= len(people) else match[0]
 
-    return _NAME.sub(restore, reason)
+    return _PERSON_PSEUDONYM.sub(restore, reason)
 
 
 def _lines(stakeholder: Stakeholder) -> Iterator[str]:
@@ -330,8 +330,8 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
-UTILITY = "utility"
-WEIGHT = "weight"
+UTILITY_SUBJECT = "utility"
+WEIGHT_SUBJECT = "weight"
 # a sum of 0.97 is less than that in floats
 _SUM_TOLERANCE = 0.02 + 1e-9
 _WEIGHT_TOLERANCE = 0.005
@@ -394,8 +394,8 @@ class _DecomposedProtocol(ScoringProtocol):
         utilities = {}
         weights = {}
         for person, name in zip(people, person_names(len(people)), strict=True):
-            utilities[f"{UTILITY}/{person.id}"] = _utility_finding(name, reply)
-            weights[f"{WEIGHT}/{person.id}"] = _weight_finding(name, reply)
+            utilities[f"{UTILITY_SUBJECT}/{person.id}"] = _utility_finding(name, reply)
+            weights[f"{WEIGHT_SUBJECT}/{person.id}"] = _weight_finding(name, reply)
         return utilities | weights
 
     def max_reasons(self, people: People) -> int:
@@ -410,15 +410,15 @@ class AdaptiveProtocol(_DecomposedProtocol):
 
     name = "protocols.decomposed-adaptive"
     combiner = "adaptive"
-    subject_kinds = (UTILITY, WEIGHT)
-    shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
+    subject_kinds = (UTILITY_SUBJECT, WEIGHT_SUBJECT)
+    shares: Mapping[str, float] = {UTILITY_SUBJECT: 1.0, WEIGHT_SUBJECT: 1.0}
 
 
 class UniformProtocol(_DecomposedProtocol):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
-    subject_kinds = (UTILITY,)
+    subject_kinds = (UTILITY_SUBJECT,)
 
 
 @lru_cache(maxsize=64)

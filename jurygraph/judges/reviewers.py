@@ -308,13 +308,13 @@ class ReviewerJudge(Evaluator):
     combiner = "panel"
     bounds_its_time = True
     settings: Params
-    _pool: ClassVar[str] = ""
+    _example_pool: ClassVar[str] = ""
     """The one of `POOLS` that its examples come from; empty for no examples."""
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         self._dimensions = dict(sorted(self.settings.resolved_dimensions.items()))
-        shows_examples = bool(self._pool) and self.settings.shots > 0
+        shows_examples = bool(self._example_pool) and self.settings.shots > 0
         self._history = self._load_history() if shows_examples else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
@@ -456,10 +456,10 @@ class ReviewerJudge(Evaluator):
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
             left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
         equal_count = min(params["count"], *(len(kept.examples) for kept in left.values()))
-        chosen = left[self._pool].first_examples(equal_count)
+        chosen = left[self._example_pool].first_examples(equal_count)
         if chosen.examples:
             return await self._predict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._pool, left)
+        reason = _explain_missing_examples(inputs, self._example_pool, left)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
     async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
@@ -524,14 +524,14 @@ class Aggregate(ReviewerJudge):
     """Show examples of all other reviewers: assumes that there is one standard."""
 
     name = "aggregate"
-    _pool = "others"
+    _example_pool = "others"
 
 
 class Personalized(ReviewerJudge):
     """Show examples of the reviewer alone: assumes that each reviewer has a standard of their own."""
 
     name = "personalized"
-    _pool = "own"
+    _example_pool = "own"
 
 
 def read_sheet_questions(source: str) -> list[SheetQuestion]:
@@ -579,8 +579,8 @@ def _explain_missing_examples(
     if empty_pool != "own":
         owner = f"anybody but {owner}"
     domain = inputs.task.metadata.get("domain")
-    within = "" if domain is None else f" in the task's domain {quote(str(domain))}"
-    reason = f"no rating of {inputs.question.subject!r} by {owner}{within} can be shown"
+    domain_phrase = "" if domain is None else f" in the task's domain {quote(str(domain))}"
+    reason = f"no rating of {inputs.question.subject!r} by {owner}{domain_phrase} can be shown"
     dropped = len(left[empty_pool].uses)
     if dropped:
         reason += f"; {dropped} were dropped"

@@ -25,7 +25,7 @@ from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Price
 
 _MAX_MESSAGE = 300
-_SETTINGS = {
+_SETTING_HINTS = {
     "max_completion_tokens": "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
     "temperature": "calls.parameters: {temperature: null}",
     "logprobs": "calls.parameters: {logprobs: false}",
@@ -110,7 +110,7 @@ class Backend(ABC):
         redactor = process_redactor(self.secrets)
         message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BYTES]).split())
         settings: list[str] = []
-        for pattern, setting in _SETTINGS.items():
+        for pattern, setting in _SETTING_HINTS.items():
             if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE]):
                 settings.append(setting)
         if kind == "server" and len(message) <= _MAX_MESSAGE and settings:

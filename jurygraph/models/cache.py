@@ -26,10 +26,10 @@ from jurygraph.sources.files import close_on_error, create_private_file
 
 SCHEMA_VERSION = 1
 
-_LOG = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 _WRITE_TIMEOUT = 60.0
 _ERASE_TIMEOUT = 5.0
-_SETTINGS = {
+_DISK_SETTINGS = {
     "eviction_policy": "none",
     "cull_limit": 0,
     "size_limit": 2**50,
@@ -38,7 +38,7 @@ _SETTINGS = {
     "disk_min_file_size": 2**31 - 1,
 }
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
-_CONTENT = TypeAdapter(CachedReply)
+_REPLY_ADAPTER = TypeAdapter(CachedReply)
 
 
 def default_folder() -> Path:
@@ -88,7 +88,7 @@ class Cache:
                 return None
             content = _content_of(value)
             if value == _seal(key, content):
-                return _CONTENT.validate_json(content)
+                return _REPLY_ADAPTER.validate_json(content)
         except (sqlite3.Error, ValueError):
             pass  # not logged: its text may have the content
         self._log_once(
@@ -102,7 +102,7 @@ class Cache:
             with self._rows.transact():
                 for key, stored in replies.items():
                     try:
-                        content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
+                        content = _REPLY_ADAPTER.dump_json(stored, exclude_defaults=True).decode()
                     except ValueError as error:  # half of a character
                         self._log_unstored(error)
                     else:
@@ -129,7 +129,7 @@ class Cache:
     def _log_once(self, message: str) -> None:
         level = logging.DEBUG if message in self._logged else logging.WARNING
         self._logged.add(message)
-        _LOG.log(level, "%s: %s", self.folder, message)
+        _LOGGER.log(level, "%s: %s", self.folder, message)
 
 
 def erase_replies(
@@ -200,7 +200,7 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 class _Rows(diskcache.Cache):  # type: ignore[misc]
     def __init__(self, folder: Path, timeout: float) -> None:
         with close_on_error(self.close):
-            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
+            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_DISK_SETTINGS)
 
 
 def _prepare_folder(folder: Path) -> None:

@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.factory import PREFIX, find_model_folder, split_url_and_model
+from jurygraph.models.factory import PACKAGE_PREFIX, find_model_folder, split_url_and_model
 from jurygraph.models.limits import RetryPolicy, call_with_retries
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import process_redactor
@@ -40,7 +40,7 @@ TIMEOUT_SECONDS = 60.0  # seconds for one request to a server
 POLICY = RetryPolicy()
 
 _MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
-_USAGE = {
+_MODEL_NAME_USAGE = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "openai-compatible": "openai-compatible:URL#model",
 }
@@ -93,7 +93,11 @@ def open_embedder(spec: str) -> Embedder:
     """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
     kind, rest = _parse_spec("embedder", spec)
     if kind == "sentence-transformers":
-        folder = find_model_folder(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else rest
+        folder = (
+            find_model_folder(rest.removeprefix(PACKAGE_PREFIX))
+            if rest.startswith(PACKAGE_PREFIX)
+            else rest
+        )
         return SentenceTransformerEmbedder(str(folder))
     try:
         return RemoteEmbedder(*split_url_and_model(rest, "minilm"))
@@ -118,13 +122,17 @@ def _parse_spec(role: str, spec: str) -> tuple[str, str]:
             f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
         )
     kind, _, rest = spec.partition(":")
-    if kind not in _USAGE or not rest:
-        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
+    if kind not in _MODEL_NAME_USAGE or not rest:
+        prefix = (
+            f"{kind}:" if kind in _MODEL_NAME_USAGE else "the name"
+        )  # the name itself may be a key
         raise ConfigError(
-            f"{role}: {prefix} names no model; write one of {', '.join(_USAGE.values())}"
+            f"{role}: {prefix} names no model; write one of {', '.join(_MODEL_NAME_USAGE.values())}"
         )
     if kind == "sentence-transformers" and "://" in rest:  # not repeated: it may contain a password
-        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
+        raise ConfigError(
+            f"{role}: {kind}: is not followed by an address; write {_MODEL_NAME_USAGE[kind]}"
+        )
     return kind, rest
 
 
@@ -219,8 +227,8 @@ class _Scores(TypedDict):
     results: list[_Score]
 
 
-_EMBEDDINGS = TypeAdapter(_Vectors)
-_RANKING = TypeAdapter(_Scores)
+_EMBEDDINGS_ADAPTER = TypeAdapter(_Vectors)
+_RANKING_ADAPTER = TypeAdapter(_Scores)
 
 
 class _Remote(_Model):
@@ -268,7 +276,9 @@ class RemoteEmbedder(_Remote, Embedder):
     async def embed(self, texts: Sequence[str]) -> Floats:
         async def once() -> Floats:
             reply = await self._post(
-                "embeddings", _EMBEDDINGS, {"input": list(texts), "encoding_format": "float"}
+                "embeddings",
+                _EMBEDDINGS_ADAPTER,
+                {"input": list(texts), "encoding_format": "float"},
             )
             found = [(entry["index"], entry["embedding"]) for entry in reply["data"]]
             return normalize_vectors(self._sort_by_index(found, len(texts)), len(texts), self.name)
@@ -290,7 +300,7 @@ class RemoteReranker(_Remote, Reranker):
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         async def once() -> Floats:
             reply = await self._post(
-                "rerank", _RANKING, {"query": query, "documents": list(documents)}
+                "rerank", _RANKING_ADAPTER, {"query": query, "documents": list(documents)}
             )
             found = [(entry["index"], entry["relevance_score"]) for entry in reply["results"]]
             return validate_scores(

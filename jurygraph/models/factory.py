@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
-_NO_OUTAGE = sys.maxsize  # an engine in this process may be slow, and is never away
+_NO_OUTAGE_LIMIT = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
 _MAX_SLOTS = 4
 
@@ -72,7 +72,7 @@ def open_gateway(
         backend.slots or config.concurrency,
         config.requests_per_minute,
         config.tokens_per_minute,
-        after=_NO_OUTAGE if backend.slots else config.outage.after,
+        after=_NO_OUTAGE_LIMIT if backend.slots else config.outage.after,
         wait=config.outage.wait,
         first=config.outage.first,
     )
@@ -189,7 +189,11 @@ def _open_server(rest: str, config: CallsConfig) -> Backend:
 def _open_gguf(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.gguf import Gguf, available_cores
 
-    file = find_file(rest.removeprefix(PREFIX)) if rest.startswith(PREFIX) else Path(rest)
+    file = (
+        find_file(rest.removeprefix(PACKAGE_PREFIX))
+        if rest.startswith(PACKAGE_PREFIX)
+        else Path(rest)
+    )
     return Gguf(
         file, slots=min(config.concurrency, _MAX_SLOTS, available_cores()), context=config.context
     )
@@ -240,7 +244,7 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     return url, model
 
 
-PREFIX = "package:"
+PACKAGE_PREFIX = "package:"
 
 
 def find_file(named: str) -> Path:

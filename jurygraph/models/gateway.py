@@ -32,7 +32,7 @@ from jurygraph.models.limits import (
     reply_limit,
 )
 from jurygraph.models.request import (
-    ALL_REJECTED,
+    ALL_REJECTED_FAULT,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -467,7 +467,8 @@ class FirstReplies:
             return None
         problem = self.problem or fault
         return Fault(
-            ALL_REJECTED, f"all of the first {FIRST_REPLIES} requests were rejected: {problem}"
+            ALL_REJECTED_FAULT,
+            f"all of the first {FIRST_REPLIES} requests were rejected: {problem}",
         )
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:

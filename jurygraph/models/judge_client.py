@@ -25,9 +25,9 @@ from jurygraph.messages import Problem, describe_validation_error, quote, shorte
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.gateway import Gateway, to_call
 from jurygraph.models.request import (
-    JUDGE,
+    JUDGE_PURPOSE,
     REASONING_FIELDS,
-    REPAIR,
+    REPAIR_PURPOSE,
     AnsweredCall,
     CallLog,
     CallSink,
@@ -67,7 +67,7 @@ _CHARACTERS_PER_TOKEN = 12
 _MAX_MESSAGE_CHARACTERS = 300
 _MAX_REPLY_CHARACTERS = 4_000
 _MAX_OBJECTS = 5_000
-_JSON_ALONE = "no code fence, and no word before or after it"
+_JSON_ALONE_HINT = "no code fence, and no word before or after it"
 _COPIED_KEYWORDS = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
 _HANDLED_KEYWORDS = frozenset(
     (
@@ -86,13 +86,13 @@ _DROPPED_KEYWORDS = frozenset(
     " multipleOf".split()
 )
 
-_SPACES = " \t\n\r"
+_JSON_SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
 _MAX_PROBABILITY_ERROR = 0.05
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _LOGPROB_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
-_VALUE = re.compile(
+_JSON_VALUE = re.compile(
     r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL
 )
 
@@ -223,16 +223,16 @@ def _parse_unwrapped(
     prompt = [message.content for message in request.messages]
     if part.ends_thought and any(map(has_thought_tag, prompt)):
         problem = "ends a thought that it did not begin, with a tag that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE}")
+        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
     if is_quoted_from(part.text, prompt):
         problem = "has words around an object that the prompt has, too"
-        return Problem((), problem, f"write one JSON value, {_JSON_ALONE}")
+        return Problem((), problem, f"write one JSON value, {_JSON_ALONE_HINT}")
     return answer
 
 
 def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
-    instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
+    instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE_HINT}."
     # empty messages are refused
     content = shorten(reply.text, _MAX_REPLY_CHARACTERS) if reply.text.strip() else "(no text)"
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
@@ -251,7 +251,7 @@ def with_instructions(request: Request) -> Request:
         return request
     schema = json.dumps(request.answer, ensure_ascii=False, separators=(",", ":"))
     instruction = (
-        f"Answer with JSON alone: {_JSON_ALONE}. It is one value of this JSON Schema, its fields in this order:\n"
+        f"Answer with JSON alone: {_JSON_ALONE_HINT}. It is one value of this JSON Schema, its fields in this order:\n"
         f"{schema}"
     )
     messages = add_to_user(request.messages, instruction)
@@ -371,7 +371,7 @@ def _find_syntax_problem(error: ValidationError) -> Problem | None:
     if first["type"] not in ("json_invalid", "string_unicode") or first["loc"]:
         return None
     problem = first["msg"].removeprefix("Invalid JSON: ")
-    return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
+    return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE_HINT}")
 
 
 def _find_flaw(data: Any, dumped: Any) -> Problem | None:
@@ -491,10 +491,10 @@ def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     """
     ends = list(accumulate(map(len, tokens)))
     before = "".join(tokens).rfind(text)
-    if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
+    if before < 0 or text.lstrip(_JSON_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
     indices: set[int] = set()
-    for match in _VALUE.finditer(text):
+    for match in _JSON_VALUE.finditer(text):
         if match["named"]:  # the name of a field is no value
             continue
         start = before + match.start()
@@ -527,12 +527,12 @@ def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | Non
     spans = zip(reply.tokens, ends, strict=True)
     token, end = next((token, end) for token, end in spans if offset < end)
     begin = end - len(token.text)
-    lead = token.text[: offset - begin].rstrip(_SPACES)
+    lead = token.text[: offset - begin].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
     alternatives: list[tuple[str, float]] = []
     for text, logprob in [(token.text, token.logprob), *others]:
-        rest = text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else ""
+        rest = text[len(lead) :].lstrip(_JSON_SPACES) if text.startswith(lead) else ""
         alternatives.append((rest, logprob))
     return alternatives
 
@@ -645,11 +645,11 @@ class JudgeClient:
         self._group = self  # its deadline counts for the clients of all inputs
         self.loop: asyncio.AbstractEventLoop | None = None
         self._logs: tuple[CallLog, ...] = ()
-        self._purpose = JUDGE
+        self._purpose = JUDGE_PURPOSE
         self._investigator: Investigator | None = None
 
     def logging_to(
-        self, *logs: CallLog, purpose: str = JUDGE, investigator: Investigator | None = None
+        self, *logs: CallLog, purpose: str = JUDGE_PURPOSE, investigator: Investigator | None = None
     ) -> "JudgeClient":
         """Return a client of the same group, for the running event loop, that lists its calls in these logs.
 
@@ -821,7 +821,7 @@ class JudgeClient:
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
             repair = repair_request(request, first.reply, problem)
-            second = await self.send(repair, REPAIR, first.call.id)
+            second = await self.send(repair, REPAIR_PURPOSE, first.call.id)
             return self._read_reply(second, reply_model, request, find_problem)
         except Fault as fault:
             if parsed is not None and fault.cause == "response":

@@ -36,7 +36,7 @@ from jurygraph.schema import Price as Price
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
+MAX_WAIT_SECONDS = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 
 # seconds' worth of a rate limit that may be used at once; a single request always may
 BURST_SECONDS = 2.0
@@ -50,16 +50,18 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 """Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
-_REFUSED_PAUSE = 10.0
+_REFUSED_PAUSE_SECONDS = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
 # most tokens that a chat template adds to a message: its role and the markers around it
 TEMPLATE_TOKENS = 16
 _MILLION = 1_000_000
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
+_TOKEN_LIMIT_PARAMETERS = frozenset(
+    {"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"}
+)
 # parameters by which a server generates several replies, and bills all of them
 _COPY_PARAMETERS = frozenset({"n", "best_of"})
 
@@ -173,7 +175,7 @@ class Limiter:
         self._problem = ""
         self._refusal: Fault | None = None
         self._is_announced = False
-        self._pause = FIRST_PAUSE
+        self._pause = FIRST_PAUSE_SECONDS
         self._probe_at = -inf
         self._gives_up_at = inf
         self._grant_soon()
@@ -299,7 +301,7 @@ class Limiter:
     def _throttle(self, turn: LimiterTurn, retry_after: float | None) -> None:
         """Grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails.
+        If the provider asks for more than `MAX_WAIT_SECONDS`, there is no hold: each request gets the error and fails.
         """
         seconds = 0.0
         if turn.number >= self._first_counted:
@@ -307,7 +309,7 @@ class Limiter:
             self._first_counted = self._granted
             self._successes = 0
             seconds = THROTTLE_SECONDS  # a burst of refusals is held once
-        if retry_after is not None and retry_after <= MAX_WAIT:
+        if retry_after is not None and retry_after <= MAX_WAIT_SECONDS:
             seconds = retry_after
         until = _now() + seconds
         self._held_until = max(self._held_until, until)
@@ -340,7 +342,7 @@ class Limiter:
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
         self._plan_probe(fault)
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())
@@ -366,7 +368,7 @@ class Limiter:
         self._is_away = True
         self._gives_up_at = -inf
         self._refusal = fault
-        self._probe_at = _now() + _REFUSED_PAUSE
+        self._probe_at = _now() + _REFUSED_PAUSE_SECONDS
         self._grant_soon()
 
     def _outage_fault(self) -> Fault:
@@ -425,8 +427,8 @@ async def call_with_retries(
     """Call `once` with retries, and return its result. Nothing else retries: a backend makes one attempt per call.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
-    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
+    `MAX_WAIT_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait that would
+    last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
     failed: list[Fault] = []
     try:
@@ -464,9 +466,9 @@ async def call_with_retries(
         return await loop(attempt)
     except Fault as fault:
         requested = _requested_wait(fault)
-        if fault.kind not in RETRYABLE or requested <= MAX_WAIT:
+        if fault.kind not in RETRYABLE or requested <= MAX_WAIT_SECONDS:
             raise
-        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
+        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT_SECONDS:.0f} s"
         raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
 
 
@@ -477,7 +479,9 @@ def _last_error(state: RetryCallState) -> BaseException | None:
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
     return (
-        isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
+        isinstance(error, Fault)
+        and error.kind in RETRYABLE
+        and _requested_wait(error) <= MAX_WAIT_SECONDS
     )
 
 
@@ -538,7 +542,9 @@ def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
     default if none is set.
     """
     numbers = list(_named_numbers(dict(parameters)))
-    limit = max((number for name, number in numbers if name in _LIMITS), default=usual)
+    limit = max(
+        (number for name, number in numbers if name in _TOKEN_LIMIT_PARAMETERS), default=usual
+    )
     return limit * math.prod(max(1, number) for name, number in numbers if name in _COPY_PARAMETERS)
 
 

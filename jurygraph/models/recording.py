@@ -21,14 +21,14 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel, Lookup, canonical_json
 from jurygraph.schema.frozen_model import Id
 from jurygraph.schema.task import NonNegative
-from jurygraph.sources.files import GZIP, ByteRange, TextFile, raise_line_error, read_line
+from jurygraph.sources.files import GZIP_SIGNATURE, ByteRange, TextFile, raise_line_error, read_line
 
 log = logging.getLogger(__name__)
 
 _CHANGED_LINE = Problem(
     ("key",), "is not the digest of the request", "the line was changed; record the call again"
 )
-_START = b'{"key":'
+_RECORDED_LINE_START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
 _LOOKUP_LINE = re.compile(r'\{"key":"[^"]*","lookup":')
@@ -97,8 +97,8 @@ def read_recording(path: str | Path) -> Recording:
 
 def _is_torn(rest: bytes) -> bool:
     """Return True if the bytes after the last good line are one line that was not written to its end."""
-    start = rest.lstrip()[: len(_START)]
-    if b"\n" in rest.lstrip() or not _START.startswith(start):
+    start = rest.lstrip()[: len(_RECORDED_LINE_START)]
+    if b"\n" in rest.lstrip() or not _RECORDED_LINE_START.startswith(start):
         return False
     try:
         json.loads(rest)
@@ -124,7 +124,7 @@ class Recorder:
         try:
             self._file = _open_for_append(self._path)
             self._file.seek(0)
-            if self._file.read(len(GZIP)) == GZIP:
+            if self._file.read(len(GZIP_SIGNATURE)) == GZIP_SIGNATURE:
                 self._file.close()
                 raise InputError(f"{path}: is gzipped; unpack it, or record to another file")
             self._file.truncate(recording.size)

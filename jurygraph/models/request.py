@@ -82,9 +82,9 @@ from jurygraph.schema.task import NonNegative
 
 R = TypeVar("R", RecordedVerdict, Material)
 # purposes of calls to which their author gives none
-JUDGE = "judge"
-DERIVE = "derive"
-REPAIR = "repair"
+JUDGE_PURPOSE = "judge"
+DERIVE_PURPOSE = "derive"
+REPAIR_PURPOSE = "repair"
 
 SchemaMode = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
@@ -98,14 +98,14 @@ RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malf
 ACCESS_KINDS = frozenset({"unauthorised", "unknown-model"})
 """Kinds with which a server refuses every other request, too."""
 
-ALL_REJECTED = "all-rejected"
-REFUSAL_KINDS = ACCESS_KINDS | {ALL_REJECTED}
+ALL_REJECTED_FAULT = "all-rejected"
+REFUSAL_KINDS = ACCESS_KINDS | {ALL_REJECTED_FAULT}
 """Kinds after which no request is sent but an occasional probe."""
 
 _RUN_ENDING: dict[str, type[JurygraphError]] = {
     **dict.fromkeys(ACCESS_KINDS, ModelAccessError),
     "outage": ModelOutageError,
-    ALL_REJECTED: UnusableRepliesError,
+    ALL_REJECTED_FAULT: UnusableRepliesError,
     "budget": BudgetExceeded,
 }
 
@@ -118,7 +118,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 OTHER_FIELDS = ("tool_calls", "function_call", *REASONING_FIELDS)
 """Fields of a message that may have something where `content` is empty; what is in them is no reply."""
 
-ABORTED = ("abort", "error")
+ABORTED_FINISHES = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
 _KIND_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys(
@@ -522,9 +522,9 @@ def find_other_field(message: Mapping[str, Any]) -> str | None:
 _REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
-_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _JSON_OPENING = re.compile(r'\{\s*"')
-_NO_LETTER = re.compile(r"[\W_]+")
+_NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
 _LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
 _MAX_WIDENING = 8
@@ -594,11 +594,13 @@ def double_wrong_backslashes(text: str) -> str:
 
     Strings end where they did, because a quotation mark and a backslash after a backslash remain an escape.
     """
-    return _ESCAPE.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
+    return _JSON_ESCAPE.sub(lambda escape: escape[0] if escape["escaped"] else "\\\\", text)
 
 
 def _letters_of(text: str) -> str:
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", html.unescape(text))).casefold()
+    return _NO_LETTERS_OR_DIGITS.sub(
+        "", unicodedata.normalize("NFKC", html.unescape(text))
+    ).casefold()
 
 
 def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
@@ -703,7 +705,7 @@ class CallLog:
             named = next(iter(self.accepted.values()))
         calls = [use for use in self.uses if use.id in sent_calls]
         if named is not None and named in sent_calls and all(use.id != named for use in calls):
-            calls.append(CallUse(id=named, purpose=JUDGE))
+            calls.append(CallUse(id=named, purpose=JUDGE_PURPOSE))
         fields: dict[str, Any] = {}
         if calls:
             fields |= {"call": named, "calls": tuple(calls)}

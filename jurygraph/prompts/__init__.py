@@ -31,7 +31,7 @@ class ShownExample(NamedTuple):
 
 
 PromptRole = Message.model_fields["role"].annotation
-_FENCE = "fence_of_this_rendering"
+_FENCE_PLACEHOLDER = "fence_of_this_rendering"
 _FRAMEWORK_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION_VARIABLE = "question"  # the variable of a base prompt that holds the prompt extending it
 
@@ -110,7 +110,12 @@ class Prompt(FrozenModel):
         self, manner: RenderOptions, variables: Mapping[str, Any]
     ) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence, manner.mark_length)
-        filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
+        filled = {
+            **variables,
+            "fence": manner.fence,
+            "reminder": manner.reminder,
+            _FENCE_PLACEHOLDER: fence,
+        }
         messages: list[Message] = []
         for (role, _), template in zip(self.sections, self._templates, strict=True):
             content = template.render(filled)
@@ -155,7 +160,7 @@ def _jinja_environment() -> Any:
 
 def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
-    fence: Fence = context[_FENCE]
+    fence: Fence = context[_FENCE_PLACEHOLDER]
     enclosed = fence.enclose(text, name)
     if not (isinstance(text, RenderedText) and text.has_headers):
         return enclosed
@@ -165,7 +170,7 @@ def _fence_text(context: Any, text: str, name: str) -> str:
 
 def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
-    fence: Fence = context[_FENCE]
+    fence: Fence = context[_FENCE_PLACEHOLDER]
     rendered = []
     for shot in shots:
         text = fence.enclose(shot.text, "example")
@@ -273,9 +278,9 @@ def _check_templates(prompt: Prompt) -> None:
             used |= find_undeclared_variables(template.environment.parse(text))
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
-    undeclared = sorted(used.difference(_FRAMEWORK_VARIABLES, prompt.variables))
-    if undeclared:
-        declared = ", ".join((*prompt.variables, *undeclared))
+    undeclared_variables = sorted(used.difference(_FRAMEWORK_VARIABLES, prompt.variables))
+    if undeclared_variables:
+        declared = ", ".join((*prompt.variables, *undeclared_variables))
         raise ValueError(
-            f"it uses {undeclared[0]!r} and does not state it; write `variables: [{declared}]`"
+            f"it uses {undeclared_variables[0]!r} and does not state it; write `variables: [{declared}]`"
         )

@@ -80,7 +80,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     for use in _named_uses(run.survey_without_texts_of(trace.task_id), trace, verdicts):
         call = by_id.get(use.id)
         if call is not None and use.id not in calls:
-            request, reply = map(_parse, _find_texts(run.source, "call", call.id, last))
+            request, reply = map(_parse_object, _find_texts(run.source, "call", call.id, last))
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
             repeated = len(before) if before and messages[: len(before)] == before else 0
@@ -165,7 +165,7 @@ def _find_texts(run: Run, kind: str, name: str, last: int | None = None) -> tupl
         return _find_texts(origin.source, kind, name)
 
 
-def _parse(text: str) -> dict[str, Any] | str:
+def _parse_object(text: str) -> dict[str, Any] | str:
     """Return a request or reply, which is a JSON object, or the reason why it is not there."""
     content: dict[str, Any] | str = json.loads(text) if text.startswith("{") else text
     return content

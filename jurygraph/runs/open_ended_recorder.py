@@ -20,7 +20,7 @@ from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
-from jurygraph.runs.run import WAS_ERASED, ScoredResponse, response_changes
+from jurygraph.runs.run import ERASED_CHANGE, ScoredResponse, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Material, Plan, RecordedVerdict, Response, Task, Trace
@@ -185,10 +185,10 @@ class OpenEndedRecorder:
 
     async def _store(self, group: Group, traces: Sequence[Trace]) -> None:
         """Append a group after the plan of its task; both are durable when this returns."""
-        durable = asyncio.get_running_loop().create_future()
+        committed = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
-            self._recorder.append(list(self._drafts(group, traces)), durable)
-        await durable
+            self._recorder.append(list(self._drafts(group, traces)), committed)
+        await committed
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
@@ -240,7 +240,7 @@ def _has_transient_failure(trace: Trace) -> bool:
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:
     """Raise `InputError` unless the responses of a group are those stored under its name, if they were not erased."""
     for name, change in response_changes(scored, group.responses).items():
-        if change != WAS_ERASED:
+        if change != ERASED_CHANGE:
             problem = f"response {quote(name)} {change}"
             hint = "give it another step, or leave the step out"
             raise InputError(

@@ -83,7 +83,7 @@ class ScoredResponse(NamedTuple):
         return format_line("ScoredResponse", self.trace._repr_parts())
 
 
-WAS_ERASED = "was erased"
+ERASED_CHANGE = "was erased"
 
 
 def response_changes(
@@ -102,7 +102,7 @@ def response_changes(
         if new is None:
             changes[trace.response_id] = "is gone"
         elif old is None:
-            changes[trace.response_id] = WAS_ERASED
+            changes[trace.response_id] = ERASED_CHANGE
         elif identity(old) != identity(new):
             changes[trace.response_id] = "is another one now"
     return changes | dict.fromkeys(remaining, "is new")
@@ -696,9 +696,9 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
     path = folder / run_folder.LEDGER_FILE
     run_folder.refuse_links(folder)
-    if not path.stat().st_size and (folder / run_folder.CONFIG).exists():
+    if not path.stat().st_size and (folder / run_folder.CONFIG_FILE).exists():
         raise TraceMismatch(
-            f"{path}: is empty, but {run_folder.CONFIG} shows that there was a run; it has been changed"
+            f"{path}: is empty, but {run_folder.CONFIG_FILE} shows that there was a run; it has been changed"
         )
     ledger = Ledger.open(path, write)
     if ledger is None and (folder / run_folder.SEAL_FILE).exists():

@@ -48,7 +48,7 @@ _VERDICT_COLUMNS = (
     ),
     *("reason", "quote", "quotes", "call"),
 )
-_KINDS: dict[str, ColumnType | None] = {
+_COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
         ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
     ),
@@ -158,7 +158,7 @@ def _verdicts(run: TabledRun) -> tuple[_Columns, _Rows]:
 
 
 def _column_types(*names: str) -> _Columns:
-    return {name: _KINDS.get(name, "string") for name in names}
+    return {name: _COLUMN_TYPES.get(name, "string") for name in names}
 
 
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> ExportRow:

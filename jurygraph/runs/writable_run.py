@@ -248,7 +248,7 @@ class WritableRun(Run):
                 raise InputError(
                     f"{folder}: another process made a run there first; start again to go on with it"
                 )
-            write_atomically(folder / run_folder.CONFIG, text)
+            write_atomically(folder / run_folder.CONFIG_FILE, text)
             if at_once:
                 run.ledger.prepare_for_single_transaction()
             run.ledger.append(header_draft(header, run_id))

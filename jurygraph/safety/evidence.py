@@ -23,7 +23,7 @@ from jurygraph.schema.conversation import RenderedText
 _HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 _SIGNS_IN_NUMBERS = ".,:/_'"
 _SIGNS_IN_WORDS = "-_'"
-_SIGNS = "-+\u2212\ufe63\uff0d"
+_NUMBER_SIGNS = "-+\u2212\ufe63\uff0d"
 _FIXED_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
 _DIGITS_IN_GROUP = 3
@@ -72,7 +72,7 @@ def is_within_word(text: str, index: int, original_at: Callable[[int], str]) -> 
         return True
     if after.isdigit():
         starts_decimal = before == "." and (index == 1 or text[index - 2].isspace())
-        if before.isdigit() or starts_decimal or original_at(index - 1) in _SIGNS:
+        if before.isdigit() or starts_decimal or original_at(index - 1) in _NUMBER_SIGNS:
             return True
     if _is_joiner(text, index, original_at):
         return True
@@ -125,14 +125,14 @@ _PLAIN_PUNCTUATION = str.maketrans(
 _PLAIN_RUN = re.compile(r"[ -~\t-\r\x1c-\x1f]{1,65536}(?=[\x00-\x7f]|\Z)")
 """Printable ASCII and white space; without the last character before one that is no ASCII, which may join it."""
 _BLANKS_AND_DOTS = " .\u2026"
-_DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
-_SPACE = re.compile(r"\s+")
+_OUTER_ELLIPSIS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
+_SPACE_RUN = re.compile(r"\s+")
 _REPEATED_BLANKS = re.compile("  +")
 _WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
 """Matches unless an ASCII letter or digit is on both sides."""
 _LOST_BACKSLASHES = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
-_COMMAND = re.compile(r"\\[bfnrt](?=[A-Za-z])")
+_LATEX_COMMAND = re.compile(r"\\[bfnrt](?=[A-Za-z])")
 _SWALLOWED_COMMAND = re.compile(r"[\b\f\n\r\t](?=[A-Za-z])")
 _BLANK_COMMAND = "  "  # as long as the two characters that it replaces, so that offsets stay
 _UNFOLDED_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
@@ -186,7 +186,7 @@ class SearchableText:
 
     def _search_support(self, quotation: str) -> Passage | None:
         attempts = [quotation]
-        inner = _DOTS.sub("", quotation.strip())
+        inner = _OUTER_ELLIPSIS.sub("", quotation.strip())
         if inner != quotation:
             attempts.append(inner)
         restored_quotation = self._restore_backslashes(quotation)
@@ -217,11 +217,11 @@ class SearchableText:
 
     @cached_property
     def _has_commands(self) -> bool:
-        return _COMMAND.search(self.text) is not None
+        return _LATEX_COMMAND.search(self.text) is not None
 
     @cached_property
     def _without_commands(self) -> "SearchableText":
-        return SearchableText(_COMMAND.sub(_BLANK_COMMAND, self.text))
+        return SearchableText(_LATEX_COMMAND.sub(_BLANK_COMMAND, self.text))
 
     def _find_candidate(self, quotation: str) -> Passage | None:
         folded_quotation = _fold_quotation(quotation)
@@ -457,7 +457,7 @@ def _compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_UNFOLDED_FORMS`, with white space as one space, no invisible characters."""
     plain = cluster.translate(_PLAIN_PUNCTUATION)
     normalized = unicodedata.normalize("NFC", "".join(map(_decompose, plain)))
-    return remove_invisible(_SPACE.sub(" ", normalized))
+    return remove_invisible(_SPACE_RUN.sub(" ", normalized))
 
 
 def _decompose(letter: str) -> str:

@@ -40,9 +40,9 @@ INVISIBLE_CHARACTERS = (
 """Invisible characters as a regex class: controls that are not white space, Unicode's default-ignorable code points
 (fillers, joiners, bidirectional marks, variation selectors, tags), blanks that are not white space, and surrogates."""
 
-_INVISIBLE = re.compile(f"[{INVISIBLE_CHARACTERS}]+")
+_INVISIBLE_RUN = re.compile(f"[{INVISIBLE_CHARACTERS}]+")
 _NON_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
-_CONTROLS = dict.fromkeys((*range(9), *range(14, 32), 127))
+_CONTROL_CHARACTERS = dict.fromkeys((*range(9), *range(14, 32), 127))
 _REPLACEMENTS = dict(
     zip(
         "‘’ʼ´“”„«»‐‑‒–—―−\u2028\u2029ıłŁđĐøØ\ufdfa\ufdfb",
@@ -60,21 +60,21 @@ _UNUSUAL_CHARACTER = re2.compile(
     f"[{INVISIBLE_CHARACTERS.replace(chr(0xD800) + '-' + chr(0xDFFF), '')}{''.join(_REPLACEMENTS)}]"
     f"|{_STACKED_MARKS.pattern}"
 )
-_ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
-_PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
+_ACCENT_MARKS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
+_TEXT_PIECE = re.compile(r"(?s:.){1,65536}[^ \n]*")
 
 
 def remove_invisible(text: str) -> str:
-    return _INVISIBLE.sub("", text)
+    return _INVISIBLE_RUN.sub("", text)
 
 
 def fold_text(text: str) -> str:
     """Return a text in lower case without accents or invisible characters, in compatibility forms (NFKD, then NFC),
     with plain quotation marks and dashes. White space is kept. Takes time proportional to the length of the text."""
     if text.isascii():
-        return text.translate(_CONTROLS).lower()
+        return text.translate(_CONTROL_CHARACTERS).lower()
     # In pieces, because Python lower-cases a text in twelve bytes a character. No mark joins a letter across a space.
-    return "".join(_fold_piece(piece[0]) for piece in _PIECE.finditer(text))
+    return "".join(_fold_piece(piece[0]) for piece in _TEXT_PIECE.finditer(text))
 
 
 def _fold_piece(text: str) -> str:
@@ -84,7 +84,7 @@ def _fold_piece(text: str) -> str:
         plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
         text = str(_STACKED_MARKS.sub("", plain))
     decomposed_text = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed_text)).casefold()
+    return unicodedata.normalize("NFC", _ACCENT_MARKS.sub("", decomposed_text)).casefold()
 
 
 def letters_and_digits(read: str) -> str:
@@ -124,7 +124,7 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options.max_mem = _MAX_MEMORY_BYTES
     options.log_errors = False
     options.never_capture = True  # to report hundreds of groups takes most of a search
-    lists = _load("openings")
+    lists = _load_toml("openings")
     before = rf"{_LETTER_SEPARATOR}*(?:{_one_of_patterns(lists['before'])}{_LETTER_SEPARATOR}+)*"
     opener = (
         f"(?:{_OPENING_TAGS}|{_one_of_patterns(chain.from_iterable(lists['openers'].values()))})"
@@ -167,14 +167,14 @@ _WORD_LETTER = r"[^\s!-/:-@\[-`{-~]"
 _WORD_EDGE = r"(?:\b|_)"
 _BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
 _ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
-_OPTIONS = re2.Options()
-_OPTIONS.longest_match = True
-_OPTIONS.max_mem = _MAX_MEMORY_BYTES
-_OPTIONS.log_errors = False
-_SENTENCE = rf"(?:(?:^|[.!?;:\n]){_WORD_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP}?)"
+_RE2_OPTIONS = re2.Options()
+_RE2_OPTIONS.longest_match = True
+_RE2_OPTIONS.max_mem = _MAX_MEMORY_BYTES
+_RE2_OPTIONS.log_errors = False
+_SENTENCE_START = rf"(?:(?:^|[.!?;:\n]){_WORD_GAP}?|(?:^|[.!?\n])\s*[(\[\"'#]+{_WORD_GAP}?)"
 _SENTENCE_END = r"(?:[*_)\]\"']*(?:[.!;]|\s*$|[ \t\r]*\n[ \t\r]*(?:\n|[-*#>|+\d])))"
 _SHORTHAND_SPACED = {
-    "^^": _SENTENCE,
+    "^^": _SENTENCE_START,
     "$$": _SENTENCE_END,
     " .. ": f"{_WORD_GAP}(?:{_WORD_LETTER}+{_WORD_GAP}){{0,2}}",
     " ": _WORD_GAP,
@@ -223,13 +223,13 @@ def _any_sign(spaced: bool) -> Any:
 
     Groups in so large a pattern would be slower, so that `_sign_set` tells which sign it is.
     """
-    return re2.compile("|".join(_sign_patterns(spaced)), _OPTIONS)
+    return re2.compile("|".join(_sign_patterns(spaced)), _RE2_OPTIONS)
 
 
 @cache
 def _sign_set(spaced: bool) -> Any:
     """Return a set of one pattern for each sign; it is made when the first sign is found, which most texts lack."""
-    sign_set = re2.Set.FullMatchSet(_OPTIONS)
+    sign_set = re2.Set.FullMatchSet(_RE2_OPTIONS)
     for pattern in _sign_patterns(spaced):
         sign_set.Add(pattern)
     sign_set.Compile()
@@ -238,19 +238,19 @@ def _sign_set(spaced: bool) -> Any:
 
 @cache
 def _sign_patterns(spaced: bool) -> list[str]:
-    languages = _load("addressing").values()
-    patterns = ["|".join(_SIGNS["marks"]), "|".join(_SIGNS["tokens"])]
+    languages = _load_toml("addressing").values()
+    patterns = ["|".join(_SIGN_TABLES["marks"]), "|".join(_SIGN_TABLES["tokens"])]
     for sign in get_args(WordSign):
         words = chain.from_iterable(language[sign] for language in languages)
         patterns.append("|".join(_expand(word, spaced) for word in words))
     return patterns
 
 
-def _load(name: str) -> dict[str, Any]:
+def _load_toml(name: str) -> dict[str, Any]:
     return tomllib.loads(files("jurygraph.safety").joinpath(f"{name}.toml").read_bytes().decode())
 
 
-_SIGNS = _load("signs")
+_SIGN_TABLES = _load_toml("signs")
 
 
 def _expand(pattern: str, spaced: bool) -> str:
@@ -301,7 +301,7 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
 
 def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
     combinations: dict[Sign, list[_Combination]] = {sign: [] for sign in SIGNS}
-    for entry in chain.from_iterable(_SIGNS[name] for name in names):
+    for entry in chain.from_iterable(_SIGN_TABLES[name] for name in names):
         for alternatives in product(*map(str.split, entry["signs"])):
             signs: frozenset[Any] = frozenset(alternatives)
             for sign in SIGNS:
@@ -322,7 +322,7 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     for text in (folded_query, fold_text(reference)):
         for signs, _ in _find_combinations(View(text.encode())):
             allowed |= signs
-    for topic, sign_names in _SIGNS["allowed_signs"].items():
+    for topic, sign_names in _SIGN_TABLES["allowed_signs"].items():
         if is_about(topic, folded_query):
             allowed.update(sign_names.split())
     return frozenset(allowed)
@@ -330,7 +330,7 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
 
 def is_about(topic: str, folded_query: str) -> bool:
     """Return whether a task is about one of the topics that `signs.toml` lists."""
-    return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
+    return re2.search("|".join(_SIGN_TABLES["topics"][topic]), folded_query) is not None
 
 
 _BOXED_LETTERS: list[str] = []
@@ -338,8 +338,8 @@ for _first in (0x1F150, 0x1F170, 0x1F1E6):
     _BOXED_LETTERS += [
         f"{chr(_first + index)}{letter}" for index, letter in enumerate(ascii_lowercase)
     ]
-_FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
-_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED_LETTERS]
+_FOREIGN_PAIRS = _SIGN_TABLES["look_alikes"]["foreign"].split()
+_ODD_PAIRS = [*_SIGN_TABLES["look_alikes"]["odd"].split(), *_BOXED_LETTERS]
 _LATIN_LOOKALIKES = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
@@ -354,9 +354,9 @@ _TAG_CHARACTERS = re2.compile("[\U000e0020-\U000e007e]+")
 _VARIATION_SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _HIDDEN_COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _BASE64 = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
-_LETTER = r"[^\s[:punct:]\d]"
-_SEPARATOR = r"[\s[:punct:]]{1,3}"
-_SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
+_LETTER_PATTERN = r"[^\s[:punct:]\d]"
+_SEPARATOR_PATTERN = r"[\s[:punct:]]{1,3}"
+_SPACED_LETTERS = re2.compile(f"{_LETTER_PATTERN}(?:{_SEPARATOR_PATTERN}{_LETTER_PATTERN}){{9,}}")
 _SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
 _BACKWARD_WORDS = re2.compile(
     r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna"
@@ -498,13 +498,13 @@ def _join_spoken(text: RenderedText, turns: Iterable[Turn]) -> str:
     return "\n\n".join(text[turn.start : turn.end] for turn in turns if turn.kind == "text")
 
 
-_VISIBLE = re.compile(f"[^\\s{INVISIBLE_CHARACTERS}]")
+_VISIBLE_CHARACTER = re.compile(f"[^\\s{INVISIBLE_CHARACTERS}]")
 _WORD_CHARACTER = re.compile(f"(?![{INVISIBLE_CHARACTERS}])[^\\W_]")
 _MAX_WORD_LENGTH = 30
 
 
 def _check_empty(text: str) -> str | None:
-    return None if _VISIBLE.search(text) else "there is nothing in it that can be seen"
+    return None if _VISIBLE_CHARACTER.search(text) else "there is nothing in it that can be seen"
 
 
 def _check_punctuation(text: str, query: str, reference: str) -> str | None:
@@ -517,7 +517,7 @@ def _check_punctuation(text: str, query: str, reference: str) -> str | None:
 
 def _has_only_signs(text: str) -> bool:
     """Return whether nothing to be seen is or represents (as ㈱ does) a letter, digit or mathematical sign."""
-    if _VISIBLE.search(text) is None or _WORD_CHARACTER.search(text) is not None:
+    if _VISIBLE_CHARACTER.search(text) is None or _WORD_CHARACTER.search(text) is not None:
         return False
     return not any(map(_has_content, set(remove_invisible(text))))
 
@@ -572,9 +572,9 @@ _NEAR_COPY_CUTOFFS = ((240, 0.92), (120, 0.98))
 solutions reach similarities of 0.85 and 0.97."""
 
 _LONG_REFERENCE_LETTERS = 120
-_MAX_EXTRA = 1.0
+_MAX_EXTRA_SHARE = 1.0
 """A reference of at least so many letters is copied by any response that contains all of it; a shorter one only if the
-rest of the response is at most `_MAX_EXTRA` times as long. No honest solution in GSM8K contains a long one."""
+rest of the response is at most `_MAX_EXTRA_SHARE` times as long. No honest solution in GSM8K contains a long one."""
 _MAX_CHARACTERS_COMPARED = 20_000
 _RUN_LENGTH = 16
 _MAX_SHARE_IN_QUERY = 0.5
@@ -607,7 +607,7 @@ def _letters_of(reference: str) -> str:
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
     if response == reference:
         return "it is the reference"
-    is_little_longer = len(response) <= (1 + _MAX_EXTRA) * len(reference)
+    is_little_longer = len(response) <= (1 + _MAX_EXTRA_SHARE) * len(reference)
     if reference in response and (weight >= _LONG_REFERENCE_LETTERS or is_little_longer):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
@@ -625,7 +625,7 @@ MARK_LENGTH = 16
 SHORT_MARK_LENGTH = 8
 """Length where tokens are dear: a guess at the mark of another text is right once in 2^32."""
 
-_NO_KEY = b"jurygraph"
+_DEFAULT_FENCE_KEY = b"jurygraph"
 
 
 def project_key() -> bytes:
@@ -662,7 +662,7 @@ class Fence:
 
     def _enclose(self, text: str, name: str) -> str:
         for turn in count():
-            content = hmac.new(self.key or _NO_KEY, f"{turn} {name} ".encode(), "sha256")
+            content = hmac.new(self.key or _DEFAULT_FENCE_KEY, f"{turn} {name} ".encode(), "sha256")
             for piece in split_into_pieces(text):
                 content.update(piece.encode("utf-8", "backslashreplace"))
             mark = content.hexdigest()[: self.mark_length]

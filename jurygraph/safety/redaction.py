@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_SECRET_LENGTH = 8
 """Minimum number of characters of a secret: shorter values occur in texts by chance."""
 
-REDACTED = "[redacted]"
+REDACTED_MARK = "[redacted]"
 
 
 class Redactor:
@@ -54,7 +54,7 @@ class Redactor:
         return self.pattern is not None and self.pattern.search(text) is not None
 
     def redact_text(self, value: str) -> str:
-        return value if self.pattern is None else self.pattern.sub(REDACTED, value)
+        return value if self.pattern is None else self.pattern.sub(REDACTED_MARK, value)
 
     def redact_json(self, value: "JsonValue") -> "JsonValue":
         """Return a JSON value with all its strings redacted, including field names."""
@@ -87,9 +87,9 @@ def _encodings_of_secret(secret: str) -> Iterator[str]:
 
 def is_possible_source(redacted: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
-    if REDACTED not in redacted:
+    if REDACTED_MARK not in redacted:
         return False
-    first, *inner, last = map(re.escape, redacted.split(REDACTED))
+    first, *inner, last = map(re.escape, redacted.split(REDACTED_MARK))
     pattern = first + "".join(f"(?>.*?{piece})" for piece in inner) + f".*{last}"
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 

@@ -441,7 +441,7 @@ class SafetyConfig(FrozenModel):
     ] = RESPONSE_GATES
 
 
-_SECRET = re.compile(
+_SECRET_NAME = re.compile(
     r"(?:.*[_-])?(?:api[_-]?key|secret|password|credentials?|authorization|jwt|headers|api[_-]?base|base[_-]?url"
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
     re.IGNORECASE,
@@ -530,7 +530,7 @@ class CallsConfig(FrozenModel):
     def _check_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for path, _ in iter_parts(parameters):
             name = str(path[-1]) if path else ""  # without a path, it is all of them
-            if _SECRET.fullmatch(name):
+            if _SECRET_NAME.fullmatch(name):
                 remedy = "set the environment variable that the provider's client reads"
                 raise ValueError(
                     f"`{name}` is a secret or an address, and a config holds none; {remedy}"

@@ -27,7 +27,9 @@ Sees = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
 ResponseStart = int | Literal["first-reply"] | None
 """Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
-UNJUDGED = "they are not judged; score the chats with --response-from first-reply to judge them"
+UNJUDGED_REPLIES_NOTE = (
+    "they are not judged; score the chats with --response-from first-reply to judge them"
+)
 """What becomes of replies and calls before the last message of a user, and the remedy."""
 
 

@@ -131,9 +131,9 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
 _CANONICAL_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-_ASCII = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-_ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
+_ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMPACT_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_ESCAPED_CHARACTERS = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
 
 
 class ConstantObject(dict[str, Any]):
@@ -147,7 +147,7 @@ class ConstantObject(dict[str, Any]):
 _LONG_TEXT = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
-_TEXT = {str}
+_TEXT_TYPE_SET = {str}
 _PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantObject))
 
 
@@ -160,13 +160,13 @@ def canonical_json(value: Any) -> bytes:
 def ascii_json(value: Any) -> bytes:
     """Return JSON as `canonical_json` does, with the keys in the order of the value."""
     text = _write_plain_json(value)
-    return _ASCII.encode(value).encode("ascii") if text is None else _escape(text)
+    return _ASCII_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
 
 
 def compact_json(value: Any) -> bytes:
     """Return JSON in UTF-8 without spaces, with the keys in the order of the value."""
     text = _write_plain_json(value)
-    return _COMPACT.encode(value).encode() if text is None else text
+    return _COMPACT_ENCODER.encode(value).encode() if text is None else text
 
 
 def iter_strings(value: Any) -> Iterator[str]:
@@ -194,7 +194,7 @@ def _escape(text: bytes) -> bytes:
     """Return the JSON in ASCII."""
     if text.isascii() and b"\x7f" not in text:
         return text
-    return _ESCAPED.sub(
+    return _ESCAPED_CHARACTERS.sub(
         lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()
     ).encode("ascii")
 
@@ -276,7 +276,7 @@ def _has_long_text(value: Any) -> bool:
             values += part
     # few values have one: the keys of all others need not be looked at
     return has_long_text and all(
-        {*map(type, part)} <= _TEXT for part in values if type(part) is dict
+        {*map(type, part)} <= _TEXT_TYPE_SET for part in values if type(part) is dict
     )
 
 

@@ -427,7 +427,7 @@ class Plan(FrozenModel):
         """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
         questions = self.survey.questions
         layers = {question.id: (question.layer, question.seats) for question in questions}
-        checked = total = 0.0
+        checked_total = total = 0.0
         for spec in self.decision.specs:
             weights = []
             checked_weights = []
@@ -437,9 +437,9 @@ class Plan(FrozenModel):
                     weights.append(use.input_weight)
                     checked_weights.append(use.input_weight * checked_weight / size)
             if sum(weights):
-                checked += abs(spec.weight) * (sum(checked_weights) / sum(weights))
+                checked_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)
-        return checked / total if total else 0.0
+        return checked_total / total if total else 0.0
 
     @property
     def lacks_tables(self) -> bool:
@@ -483,15 +483,15 @@ def _checked_weight(
     spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]
 ) -> tuple[float, float]:
     """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
-    checked = total = 0.0
+    checked_total = total = 0.0
     for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-        layer, seats = layers[question]
-        columns = seats if spec_input.reduce is None else 1  # a folded question counts once
+        layer, seat_count = layers[question]
+        columns = seat_count if spec_input.reduce is None else 1  # a folded question counts once
         size = abs(weight) * columns
         if layer in ("fact", "check"):
-            checked += size
+            checked_total += size
         total += size
-    return checked, total
+    return checked_total, total
 
 
 def with_planning_results(

@@ -72,16 +72,16 @@ ResponseGate = Literal[
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 Unsupported = Literal["worst-case", "tie", "stands"]
 """How a finding counts that needs a quotation from the response and has none."""
-GROUP_OF_ONE = "group-of-one"
+GROUP_OF_ONE_GATE = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
 CODE_LAYERS = ("fact", "check")
 """Layers whose evaluators abstain only where a task lacks what they need, and not because they cannot tell."""
-TIME_LIMIT = "time-limit"
+TIME_LIMIT_FAILURE = "time-limit"
 """The kind of failure of a call that ran past its time limit."""
-NO_VARIANT = "no-variant"
+NO_VARIANT_GATE = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
-NO_TURN = "no-turn"
+NO_TURN_GATE = "no-turn"
 """Marks questions about the turns of a conversation in which an assistant says nothing: they do not apply."""
 
 
@@ -103,7 +103,7 @@ class Failure(FrozenModel):
     @property
     def is_transient(self) -> bool:
         """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
-        return self.cause != "response" or self.kind == TIME_LIMIT
+        return self.cause != "response" or self.kind == TIME_LIMIT_FAILURE
 
     def name_cause(self, has_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""

@@ -49,7 +49,7 @@ class Cohort:
     is_over: bool = False
     """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
     late: set[str] = field(default_factory=set)
-    timer: Any = None
+    closing_handle: Any = None
 
     @property
     def missing(self) -> int:
@@ -93,9 +93,9 @@ class CohortTable:
         cohort.members += responses
         if not cohort.missing:
             self._close(key, cohort, score)
-        elif cohort.timer is None:
+        elif cohort.closing_handle is None:
             loop = asyncio.get_running_loop()
-            cohort.timer = loop.call_later(self._wait, self._close, key, cohort, score)
+            cohort.closing_handle = loop.call_later(self._wait, self._close, key, cohort, score)
         traces = await asyncio.shield(cohort.traces)
         # by identity, because two members may be equal
         positions = {id(member): position for position, member in enumerate(cohort.members)}
@@ -150,15 +150,15 @@ class CohortTable:
     def _close(self, key: CohortKey, cohort: Cohort, score: ScoreMembers) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
-        if cohort.timer is not None:
-            cohort.timer.cancel()
+        if cohort.closing_handle is not None:
+            cohort.closing_handle.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.id, content_of(member)))
         loop = asyncio.get_running_loop()
         if cohort.missing and key.step is None:
             loop.call_later(self._wait, self._end, cohort)
         task = loop.create_task(self._score(key, cohort, score))
-        cohort.timer = task  # the loop holds tasks weakly
+        cohort.closing_handle = task  # the loop holds tasks weakly
 
     def _end(self, cohort: Cohort) -> None:
         cohort.is_over = True
@@ -194,7 +194,7 @@ class CohortTable:
         """End the cohorts that wait for members: those that are there are not scored."""
         for key, cohort in list(self._cohorts.items()):
             if not cohort.is_closed:
-                cohort.timer.cancel()
+                cohort.closing_handle.cancel()
                 self._fail(
                     key, cohort, unavailable_refusal("the server ends; send the group again")
                 )

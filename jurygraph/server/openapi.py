@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from jurygraph.schema import Trace
 from jurygraph.server.protocols import PROTOCOLS, ScoreProtocol
 
-_REFERENCE = "#/components/schemas/{model}"
+_SCHEMA_REFERENCE = "#/components/schemas/{model}"
 
 
 def describe_server() -> dict[str, Any]:
@@ -18,11 +18,11 @@ def describe_server() -> dict[str, Any]:
     _add_schema(schemas, Trace)
     for protocol in PROTOCOLS:
         _add_schema(schemas, protocol.body)
-        reply: dict[str, Any] = _SCORE_REPLY if protocol is ScoreProtocol else {}
+        reply: dict[str, Any] = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
             "post": {
                 "summary": (protocol.__doc__ or "").strip(),
-                "parameters": [_IDEMPOTENCY_KEY],
+                "parameters": [_IDEMPOTENCY_KEY_HEADER],
                 "requestBody": {
                     "required": True,
                     "content": _json_content(_reference_to(protocol.body)),
@@ -31,7 +31,7 @@ def describe_server() -> dict[str, Any]:
                     "200": {"description": "rewards", "content": _json_content(reply)},
                     "default": {
                         "description": "no rewards, and why",
-                        "content": _json_content(_REFUSAL),
+                        "content": _json_content(_REFUSAL_SCHEMA),
                     },
                 },
             }
@@ -42,7 +42,7 @@ def describe_server() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "jurygraph serve", "version": version("jurygraph")},
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN}},
+        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN_SCHEME}},
         "security": [{"token": []}, {}],
     }
 
@@ -53,20 +53,20 @@ STATUS_PATHS = {
     "/metrics": "Figures for Prometheus.",
     "/openapi.json": "This description.",
 }
-_TOKEN = {"type": "http", "scheme": "bearer"}
-_IDEMPOTENCY_KEY = {
+_TOKEN_SCHEME = {"type": "http", "scheme": "bearer"}
+_IDEMPOTENCY_KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "schema": {"type": "string"},
     "description": "The same key with the same body gets the same reply, also while that is in work.",
 }
-_REFUSAL = {
+_REFUSAL_SCHEMA = {
     "type": "object",
     "properties": {"error": {"type": "string"}},
     "required": ["error"],
 }
-_SCORE_REPLY = {
+_SCORE_REPLY_SCHEMA = {
     "type": "object",
     "properties": {
         "traces": {"type": "array", "items": {"$ref": "#/components/schemas/Trace"}},
@@ -79,13 +79,13 @@ _SCORE_REPLY = {
 
 
 def _add_schema(schemas: dict[str, Any], model: type[BaseModel]) -> None:
-    schema = model.model_json_schema(ref_template=_REFERENCE, mode="validation")
+    schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE, mode="validation")
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
 
 
 def _reference_to(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(model=model.__name__)}
+    return {"$ref": _SCHEMA_REFERENCE.format(model=model.__name__)}
 
 
 def _json_content(schema: dict[str, Any]) -> dict[str, Any]:

@@ -136,9 +136,9 @@ class Protocol(ABC):
         """
         size = self._settings.group_size
         if self._plans.has_file:
-            planned = self._plans.find(_to_text(label), field)
-            _require_prompt(planned.task, prompt)
-            return Submission(task_id=planned.task.id, responses=[response], cohort_size=size)
+            planned_task = self._plans.find(_to_text(label), field)
+            _require_prompt(planned_task.task, prompt)
+            return Submission(task_id=planned_task.task.id, responses=[response], cohort_size=size)
         parts = read_label(label)
         task = read_task(parts.pop("query", prompt), parts)
         return Submission(task=task, responses=[response], cohort_size=size)

@@ -100,20 +100,20 @@ class RewardService:
         """
         self._refuse_incomplete(submission)
         if submission.task is not None:
-            planned = await self.plans.plan(submission.task)
+            planned_task = await self.plans.plan(submission.task)
         else:
-            planned = self.plans.find(str(submission.task_id))
-        task = planned.task
+            planned_task = self.plans.find(str(submission.task_id))
+        task = planned_task.task
         key = CohortKey(task.id, task.content_digest, submission.policy, submission.step)
         if submission.cohort_size is None:
-            traces = await self._score_group(planned, submission, submission.responses)
+            traces = await self._score_group(planned_task, submission, submission.responses)
             joined = JoinedCohort(traces, [*range(len(traces))])
         else:
             joined = await self.cohorts.join(
                 key,
                 submission.cohort_size,
                 submission.responses,
-                lambda members: self._score_group(planned, submission, members),
+                lambda members: self._score_group(planned_task, submission, members),
             )
         try:
             rewards = [trace.reward.value for trace in joined.traces]
@@ -154,11 +154,15 @@ class RewardService:
             raise Refusal(422, f"{problem}; {hint}")
 
     async def _score_group(
-        self, planned: PlannedTask, submission: Submission, responses: Sequence[Response]
+        self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]
     ) -> list[Trace]:
         """Return the traces of a whole group, and take note of whether the judge works."""
         group = Group(
-            planned.task, responses, planned.plan, step=submission.step, phase=submission.policy
+            planned_task.task,
+            responses,
+            planned_task.plan,
+            step=submission.step,
+            phase=submission.policy,
         )
         try:
             traces = await self.scorer.score(group)

@@ -36,9 +36,9 @@ class TaskPlans:
         if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
         else:
-            planned = self._tasks.get(task_id)
-            if planned is not None:
-                return planned
+            planned_task = self._tasks.get(task_id)
+            if planned_task is not None:
+                return planned_task
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
         raise Refusal(422, f"{field}: there is no task {quote(task_id)}; {hint}")
 

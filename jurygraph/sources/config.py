@@ -42,7 +42,7 @@ from jurygraph.schema.frozen_model import Flag, Id
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
 
-_TAG = "tag:yaml.org,2002:"
+_YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _MAX_VALUES = 100_000
 _SYNTAX_HINT = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
 
@@ -60,7 +60,7 @@ class _Constructor(SafeConstructor):
     """Builds values; dates stay text, as JSON has none."""
 
 
-_Constructor.add_constructor(f"{_TAG}timestamp", _Constructor.construct_yaml_str)
+_Constructor.add_constructor(f"{_YAML_TAG_PREFIX}timestamp", _Constructor.construct_yaml_str)
 
 
 class Document:
@@ -127,7 +127,7 @@ class Document:
 
     def _read_key(self, key: Node, path: FieldPath) -> str:
         line = _line_number(key)
-        if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+        if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
             is_scalar = isinstance(key, ScalarNode)
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
             hint = " (a decimal number has a point)" if text.isdecimal() else ""
@@ -150,7 +150,7 @@ def _explain(error: MarkedYAMLError) -> str:
     if "\\t" in problem:
         return "a tab is used where spaces belong; indent with spaces"
     if "for the tag" in problem:
-        return f"{problem.replace(_TAG, '!!')}; write a plain value"
+        return f"{problem.replace(_YAML_TAG_PREFIX, '!!')}; write a plain value"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
     return f"{problem}; {_SYNTAX_HINT}"
@@ -164,11 +164,11 @@ PRESETS = (
     "macrm-multi-head",
 )
 
-PRESET = "preset"
+PRESET_KEY = "preset"
 _SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}
 """The signal that each field of a `PresetUse` gives a model to."""
-_CONFUSIONS = "confusions"
-_CALIBRATION = "calibration"
+_CONFUSIONS_KEY = "confusions"
+_CALIBRATION_KEY = "calibration"
 _MAX_BYTES = 1 << 20
 _FILE_PARAMS = ("history", "texts")
 """Params of evaluators that name files."""
@@ -316,10 +316,10 @@ def _with_confusions(config: Config, folder: Path) -> Config:
     """
     components = dict(config.components)
     for name, component in components.items():
-        file = component.params.get(_CONFUSIONS)
+        file = component.params.get(_CONFUSIONS_KEY)
         if component.combiner == "consensus" and isinstance(file, str):
             confusions = read_confusions(folder / file)
-            params = {**component.params, _CONFUSIONS: confusions.model_dump(mode="json")}
+            params = {**component.params, _CONFUSIONS_KEY: confusions.model_dump(mode="json")}
             components[name] = component.model_copy(update={"params": params})
     return config.model_copy(update={"components": components})
 
@@ -411,28 +411,28 @@ def _validate(value: Any, model: Any = None, folder: Path = Path()) -> Config | 
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
-    if isinstance(file := expanded_config.get(_CALIBRATION), str):
-        expanded_config[_CALIBRATION] = read_calibrations(folder / file)
+    if isinstance(file := expanded_config.get(_CALIBRATION_KEY), str):
+        expanded_config[_CALIBRATION_KEY] = read_calibrations(folder / file)
     return validate(Config, expanded_config)
 
 
 def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
-    settings = {key: setting for key, setting in value.items() if key != PRESET}
-    if PRESET not in value:
+    settings = {key: setting for key, setting in value.items() if key != PRESET_KEY}
+    if PRESET_KEY not in value:
         return settings
-    use = validate(PresetUse, value[PRESET])
+    use = validate(PresetUse, value[PRESET_KEY])
     if isinstance(use, Problem):
-        return replace(use, path=(PRESET, *use.path))
+        return replace(use, path=(PRESET_KEY, *use.path))
     if use.name not in PRESETS:
         hint = did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
-        return Problem((PRESET,), f"is {describe_value(use.name)}, which is not a preset", hint)
+        return Problem((PRESET_KEY,), f"is {describe_value(use.name)}, which is not a preset", hint)
     for field, signal in _SIGNAL_MODELS.items():
         if getattr(use, field) is not None and f"-{signal}-" not in use.name:
             hint = "leave it out, or name a preset of that signal"
-            return Problem((PRESET, field), f"is of no use to {use.name}", hint)
+            return Problem((PRESET_KEY, field), f"is of no use to {use.name}", hint)
     if use.fusion and use.name in _preset_parts():
         hint = "leave it out, or name a preset of several agents"
-        return Problem((PRESET, "fusion"), f"is of no use to {use.name}", hint)
+        return Problem((PRESET_KEY, "fusion"), f"is of no use to {use.name}", hint)
     return expand_preset(use, settings)
 
 
@@ -441,10 +441,10 @@ def config_schema() -> dict[str, Any]:
     schema = Config.model_json_schema()
     preset = PresetUse.model_json_schema()
     properties = schema["properties"]
-    calibration = {"anyOf": [{"type": "string"}, properties[_CALIBRATION]]}
-    schema["properties"] = {PRESET: preset, **properties, _CALIBRATION: calibration}
+    calibration = {"anyOf": [{"type": "string"}, properties[_CALIBRATION_KEY]]}
+    schema["properties"] = {PRESET_KEY: preset, **properties, _CALIBRATION_KEY: calibration}
     required = schema.pop("required")
-    schema["anyOf"] = [{"required": [PRESET]}, {"required": required}]
+    schema["anyOf"] = [{"required": [PRESET_KEY]}, {"required": required}]
     return schema
 
 

@@ -38,8 +38,8 @@ from jurygraph.schema.frozen_model import decode_strictly, iter_parts
 LONGEST_LINE = 64 << 20
 """Most bytes of one line."""
 
-GZIP = b"\x1f\x8b"
-UTF8_MARK = b"\xef\xbb\xbf"
+GZIP_SIGNATURE = b"\x1f\x8b"
+UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _CHUNK_BYTES = 1 << 20
 # ENOENT: no folder for temporary files is usable.
@@ -138,7 +138,7 @@ class TextFile:
             for chunk in _chunks(self._file):
                 digest.update(chunk)
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
-            if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
+            if os.pread(self._file.fileno(), len(GZIP_SIGNATURE), 0) == GZIP_SIGNATURE:
                 self._unpack()
 
     def close(self) -> None:
@@ -164,7 +164,11 @@ class TextFile:
                 problem = f"is longer than {LONGEST_LINE >> 20} MB"
                 hint = "write one object a line, ended with LF"
                 raise_line_error(self.name, number, Problem((), problem, hint))
-            mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
+            mark = (
+                len(UTF8_BYTE_ORDER_MARK)
+                if number == 1 and content.startswith(UTF8_BYTE_ORDER_MARK)
+                else 0
+            )
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
@@ -186,7 +190,7 @@ class TextFile:
         content = self._file.read(largest + 1)
         if len(content) > largest:
             raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
-        return self._decode(content.removeprefix(UTF8_MARK), 1)
+        return self._decode(content.removeprefix(UTF8_BYTE_ORDER_MARK), 1)
 
     def refuse_if_changed(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
@@ -313,7 +317,7 @@ def path_state(path: Path | None) -> tuple[int, ...] | None:
 N = TypeVar("N", bound=FrozenModel)
 
 _MAX_DEPTH = 100
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
@@ -468,7 +472,7 @@ def parse_line(text: str, model: type[N]) -> N | Problem:
 def _path_of_lone_surrogate(value: Any) -> FieldPath:
     """Return the path of the first text with half of a surrogate pair."""
     for path, part in iter_parts(value):
-        if isinstance(part, str) and _SURROGATE.search(part):
+        if isinstance(part, str) and _LONE_SURROGATE.search(part):
             return path
     return ()
 

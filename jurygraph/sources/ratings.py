@@ -45,7 +45,7 @@ N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
 T = TypeVar("T", bound=RatedItem)
 
-_ALIASES = {
+_COLUMN_ALIASES = {
     "reviewer": "annotator",
     "score": "label",
     "annotator": "reviewer",
@@ -62,7 +62,7 @@ _COLUMNS = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELDS = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
-_DECISIONS: Mapping[str, bool | None] = {
+_YES_OR_NO_WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
     **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
@@ -159,7 +159,7 @@ def _count_labels(rows: Iterable[tuple[str, Vote]]) -> int:
 
 def is_no_label(label: Label | None) -> bool:
     """Return whether a label is a word for none, such as n/a or ?."""
-    return isinstance(label, str) and _DECISIONS.get(label.strip().casefold(), False) is None
+    return isinstance(label, str) and _YES_OR_NO_WORDS.get(label.strip().casefold(), False) is None
 
 
 def read_rated_texts(
@@ -344,7 +344,7 @@ def columns_by_file(
         file_columns = dict(columns)
         for name, column in columns.items():
             is_elsewhere = any(column in header for header in headers.values())
-            usual = {name, _ALIASES.get(name, name)}
+            usual = {name, _COLUMN_ALIASES.get(name, name)}
             if is_elsewhere and column not in headers[path] and usual & headers[path]:
                 del file_columns[name]
         yield path, file_columns
@@ -355,7 +355,7 @@ def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> d
     fields = model.model_fields
     renamed = {}
     for name, column in columns.items():
-        alias = _ALIASES.get(name, "")
+        alias = _COLUMN_ALIASES.get(name, "")
         is_alias = alias in fields and alias not in columns
         renamed[alias if is_alias else name] = column
     for name in renamed:
@@ -380,7 +380,9 @@ def _match_columns(
     column_of = {}
     for name in model.model_fields:
         # A row of a model with both fields says two things by the two names.
-        other = None if _ALIASES.get(name) in model.model_fields else _ALIASES.get(name)
+        other = (
+            None if _COLUMN_ALIASES.get(name) in model.model_fields else _COLUMN_ALIASES.get(name)
+        )
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
         matches = [column for column in candidates if column in present]
         if len(matches) > 1:
@@ -421,7 +423,7 @@ def _to_model(
         if column in values or model.model_fields[name].is_required():
             # In CSV, a cell that is missing at the end of a line is empty.
             value = values.get(column)
-            fields[name] = _normalize(name, "" if csv and value is None else value)
+            fields[name] = _normalize_cell(name, "" if csv and value is None else value)
     if csv:
         _parse_cells(fields, getattr(model, "json_columns", ()))
     nonempty = {}
@@ -461,13 +463,13 @@ def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
             fields[name] = unescape_formulas(value)
 
 
-def _normalize(name: str, value: Any) -> Any:
+def _normalize_cell(name: str, value: Any) -> Any:
     """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
     if name == "label" and isinstance(value, str):
         return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
-        return _DECISIONS.get(word, value)
+        return _YES_OR_NO_WORDS.get(word, value)
     if name not in _TEXT_FIELDS:
         return value
     is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -479,8 +481,8 @@ def _normalize(name: str, value: Any) -> Any:
 def parse_target(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
-    if word in _DECISIONS:
-        return _DECISIONS[word]
+    if word in _YES_OR_NO_WORDS:
+        return _YES_OR_NO_WORDS[word]
     return float(word) if NUMERAL.fullmatch(word) else text
 
 
@@ -496,13 +498,13 @@ QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
 
 _LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
-_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
+_FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
 _BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
 _FORMULA = re.compile(
-    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_SIGNS}])"
+    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_FORMULA_SIGNS}])"
 )
 _NEUTRALISED_FORMULA = re.compile(
-    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
+    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
 )
 
 

@@ -26,7 +26,7 @@ from jurygraph.schema.frozen_model import Flag, Id, LongId, Number
 from jurygraph.schema.rating import Label, RatedItem, Vote, find_class, format_label
 from jurygraph.sources.ratings import NUMERAL, FileRows, escape_formulas, read_models
 
-_SIDES = {"first": -1.0, "tie": 0.0, "second": 1.0}
+_SIDE_SCORES = {"first": -1.0, "tie": 0.0, "second": 1.0}
 
 
 class SheetItem(RatedItem):
@@ -290,8 +290,8 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
         return None
     word = str(label).casefold()
     score: Label = str(label)
-    if row.is_pair and word in _SIDES:
-        score = _SIDES[word]
+    if row.is_pair and word in _SIDE_SCORES:
+        score = _SIDE_SCORES[word]
     elif NUMERAL.fullmatch(word) and isfinite(float(word)):
         score = float(word)
     elif row.classes:

@@ -49,7 +49,9 @@ from jurygraph.sources.files import (
 _MAX_JSON = 256 << 20
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
-_VALUE = re.compile(r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE)
+_CELL_VALUE = re.compile(
+    r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
+)
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -118,7 +120,7 @@ def missing_column_error(
 
 def has_values(header: Sequence[str]) -> bool:
     """Return whether what should be names of columns looks like a row: it has a number or a decision."""
-    return any(map(_VALUE.fullmatch, header))
+    return any(map(_CELL_VALUE.fullmatch, header))
 
 
 def _no_header_hint(listed: str) -> str:

@@ -30,7 +30,7 @@ CODE_PARAMS = ("functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED_NAME = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
-_PACKAGE = "jurygraph_folder_"
+_PACKAGE_PREFIX = "jurygraph_folder_"
 
 
 class FolderModules:
@@ -43,7 +43,7 @@ class FolderModules:
         self.folder = folder
         self._home = str(folder.resolve())
         identity = repr([self._home, *_files_of_code(folder)])
-        self._package = _PACKAGE + sha256(identity.encode()).hexdigest()[:16]
+        self._package = _PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
         self._is_own: dict[str, bool] = {}
         self.named = set()
         for key, name in chain.from_iterable(map(modules_named_in, configs)):
@@ -121,7 +121,7 @@ class _FolderFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package = sys.modules.get(fullname.partition(".")[0])
-        if not fullname.startswith(_PACKAGE) or path is None or package is None:
+        if not fullname.startswith(_PACKAGE_PREFIX) or path is None or package is None:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
@@ -164,7 +164,7 @@ def import_module(name: str) -> ModuleType:
 
 def plain_module_name(name: str) -> str:
     """Return the name of a module as its config has it, without the package that stands for its folder."""
-    return name.partition(".")[2] if name.startswith(_PACKAGE) else name
+    return name.partition(".")[2] if name.startswith(_PACKAGE_PREFIX) else name
 
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:

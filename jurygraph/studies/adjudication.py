@@ -122,14 +122,14 @@ def select_ambiguous(
     Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_of_key = {item.key: item for item in items}
-    selected = []
+    selected_items = []
     for name, saved_item in saved.items.items():
         if saved_item.ambiguity > above or name in saved.close:
             if name not in item_of_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
-            selected.append(item_of_key[name])
-    if not selected:
+            selected_items.append(item_of_key[name])
+    if not selected_items:
         highest = max(item.ambiguity for item in saved.items.values())
         problem = f"no item is more ambiguous than {above:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
@@ -139,7 +139,7 @@ def select_ambiguous(
             )
             hint = "save the consensus again with --method stableval"
         raise InputError(f"--above: {problem}; {hint}")
-    return selected
+    return selected_items
 
 
 def report(

@@ -190,8 +190,8 @@ def report(files: Sequence[Ratings], level: AlphaLevel = "ordinal") -> Report:
     if len(parts) > _MAX_BARS:
         title += f" (the first {_MAX_BARS} of {len(parts)})"
     series = PlotSeries.with_intervals("alpha", alphas)
-    bars = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
-    plots = [bars, *_heat_map(parts)]
+    alpha_plot = Plot(title, "bars", [series], y_label="alpha, 95 % interval")
+    plots = [alpha_plot, *_heat_map(parts)]
     figures = {"level": level, "parts": parts}
     return Report(figures, sections, notes, plots, symbols=symbols.AGREEMENT)
 
@@ -314,8 +314,8 @@ def _describe_pattern(figures: Figures) -> str | None:
         return None
     alpha_side = compare_with_bound(figures["alpha"], TENTATIVE_ALPHA) or 0
     excess_side = compare_with_bound(excess, 0.0) or 0
-    scores = f"alpha is {_SIDES[alpha_side]} {TENTATIVE_ALPHA}"
-    choices = f"Jaccard is {_SIDES[excess_side]} chance"
+    scores = f"alpha is {_SIDE_WORDS[alpha_side]} {TENTATIVE_ALPHA}"
+    choices = f"Jaccard is {_SIDE_WORDS[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_side < 0 < excess_side:
         finding = "is there"
@@ -326,7 +326,7 @@ def _describe_pattern(figures: Figures) -> str | None:
     return f"{part_name(figures)}: {pattern} {finding}: by their intervals, {scores}, and {choices}"
 
 
-_SIDES = {-1: "below", 0: "not shown to be above or below", 1: "above"}
+_SIDE_WORDS = {-1: "below", 0: "not shown to be above or below", 1: "above"}
 
 
 def _notes(

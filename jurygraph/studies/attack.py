@@ -634,12 +634,12 @@ def report_attacks(figures: Figures) -> Report:
     rates = {}
     for name, arm in arms.items():
         rates[labels[name]] = _percent_cell(arm["attacks"]["verdicts"], 1.0)
-    bars = PlotSeries.with_intervals("false verdicts", rates)
+    bar_series = PlotSeries.with_intervals("false verdicts", rates)
     title = describe_range("The share of false verdicts", rates)
-    plot = Plot(title, "bars", [bars], y_label="false verdicts, 95 % interval")
-    configured_arm_name = arms[configured]
-    notes = list(_notes(figures, configured_arm_name["attacks"]["verdicts"]["tasks"]))
-    return Report(figures, list(_sections(figures, configured_arm_name, labels)), notes, [plot])
+    plot = Plot(title, "bars", [bar_series], y_label="false verdicts, 95 % interval")
+    configured_arm_figures = arms[configured]
+    notes = list(_notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"]))
+    return Report(figures, list(_sections(figures, configured_arm_figures, labels)), notes, [plot])
 
 
 def _sections(

@@ -23,12 +23,12 @@ from jurygraph.studies.presentations import Presentations, ReadRuns, read_source
 from jurygraph.studies.report import Report, ReportTable, as_interval, format_cell
 from jurygraph.studies.stability import measure_signal, measure_stability, variance_digits
 
-ATTACKS = "attacks"
-PEOPLE = "agreement with people"
+ATTACKS_SECTION = "attacks"
+PEOPLE_SECTION = "agreement with people"
 _DIGITS = 3
-_NEW_RUNS = "jurygraph study stability TASKS --config F --out FOLDER"
-_NEW_GRAPHS = "jurygraph annotate TASKS --out F"
-_JURY = "name several judges in the config: models, judges"
+_NEW_RUNS_COMMAND = "jurygraph study stability TASKS --config F --out FOLDER"
+_NEW_GRAPHS_COMMAND = "jurygraph annotate TASKS --out F"
+_JURY_HINT = "name several judges in the config: models, judges"
 _MEASURES = {
     "semantic": ("σ²_Sem", "no response has two scored variants"),
     "repeat": ("σ²_Rep", "no input was scored twice"),
@@ -45,7 +45,7 @@ _MEASURES = {
 }
 """The symbols of measures by their names, and why one has no value."""
 _VARIANCES = {"semantic", "repeat", "wording_alone"}
-_FINDINGS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
+_FINDING_TEXTS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
 
 
 class CertifiedFigure(NamedTuple):
@@ -103,9 +103,9 @@ def certify(
     # What the user names a file for has to be measured.
     required = set()
     if labels is not None:
-        required.add(PEOPLE)
+        required.add(PEOPLE_SECTION)
     if attacks is not None:
-        required.add(ATTACKS)
+        required.add(ATTACKS_SECTION)
     named = " ".join(map(shell_quote, runs))
     presentations = cache(partial(read_sources, runs, read))
     noise = cache(lambda: measure_stability(presentations()).figures)
@@ -114,14 +114,14 @@ def certify(
     people = partial(_people, runs, read, named, labels)
     label_command = f"jurygraph study judge {named} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (PEOPLE, label_command, people),
-        (ATTACKS, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS)),
-        ("wording and repeats", _NEW_RUNS, partial(_wording, noise, _VARIANCES, stability)),
-        ("growth and drift", _NEW_RUNS, partial(_ratios, noise, stability)),
-        ("signs", _NEW_RUNS, partial(_signs, presentations, named)),
+        (PEOPLE_SECTION, label_command, people),
+        (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attacks, attacks)),
+        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS_COMMAND)),
+        ("wording and repeats", _NEW_RUNS_COMMAND, partial(_wording, noise, _VARIANCES, stability)),
+        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratios, noise, stability)),
+        ("signs", _NEW_RUNS_COMMAND, partial(_signs, presentations, named)),
         ("coverage", "", partial(by_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
-        ("votes of a jury", "", partial(by_run, _votes, "votes of a jury", _JURY)),
+        ("votes of a jury", "", partial(by_run, _votes, "votes of a jury", _JURY_HINT)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = []
@@ -198,10 +198,12 @@ def _wording(
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
                 finding = ""
-                if measure in _FINDINGS and estimate and size == largest[protocol]:
+                if measure in _FINDING_TEXTS and estimate and size == largest[protocol]:
                     sd = f"{estimate.value**0.5:.2g}"
-                    finding = f"{_FINDINGS[measure]} {label} by {sd} (standard deviation)"
-                yield _figure(f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS, finding)
+                    finding = f"{_FINDING_TEXTS[measure]} {label} by {sd} (standard deviation)"
+                yield _figure(
+                    f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS_COMMAND, finding
+                )
 
 
 def _last_rows(report: Mapping[str, Any]) -> dict[tuple[str, int | None], Mapping[str, Any]]:
@@ -283,25 +285,25 @@ def _people(
 
 
 def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    coverages = []
+    judged_shares = []
     units = []
     for group in run.group_records():
         unit = unit_of(run, group.key)
         for trace, _ in run.group(group):
-            coverages.append(trace.reward.coverage)
+            judged_shares.append(trace.reward.coverage)
             units.append(unit)
-    share = share_over(coverages, units)
+    share = share_over(judged_shares, units)
     name = f"judged share of the weight, {run.folder.name}"
     finding = f"{{}} of the weight was judged in {run.folder.name}"
     command = f"jurygraph show {shell_quote(run.folder)}"
-    yield _figure(name, share, len(coverages), command, finding=finding)
+    yield _figure(name, share, len(judged_shares), command, finding=finding)
 
 
 def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"
-        yield CertifiedFigure(name, _JURY, why="one judge alone gave scores")
+        yield CertifiedFigure(name, _JURY_HINT, why="one judge alone gave scores")
         return
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:

@@ -196,7 +196,7 @@ def compare(
     """
     by_a = _by_id(a, "A")
     by_b = _by_id(b, "B")
-    pairs = _pair(by_a, by_b)
+    pairs = _pair_responses(by_a, by_b)
     rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
     failed = np.isnan(rewards)
     has_both = ~failed.any(axis=0)
@@ -262,7 +262,9 @@ def _unit_name(in_a: ComparedResponse, in_b: ComparedResponse) -> str:
 ComparedPairs = Sequence[tuple[ComparedResponse, ComparedResponse]]
 
 
-def _pair(a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]) -> ComparedPairs:
+def _pair_responses(
+    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
+) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     problem = None
     if not pairs:
@@ -596,7 +598,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     units = figures["units"]
-    yield _sentence(figures)
+    yield _result_sentence(figures)
     failed = figures["paired"] - figures["n"]
     if failed:
         yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
@@ -633,7 +635,7 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
     return ReportTable(header, flips, left=3, most=_MAX_ROWS)
 
 
-def _sentence(figures: Figures) -> str:
+def _result_sentence(figures: Figures) -> str:
     """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
 
     It says how many rewards one run has alone: they are in no mean.

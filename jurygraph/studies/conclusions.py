@@ -45,13 +45,13 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     assert estimate.value is not None
     assert estimate.low is not None
     assert estimate.high is not None
-    gap = abs(estimate.value - bound)
+    distance_to_bound = abs(estimate.value - bound)
     half_width = estimate.high - estimate.value
     if estimate.value > bound:
         half_width = estimate.value - estimate.low
-    if half_width >= gap * math.sqrt(MAX_SAMPLE_FACTOR):
+    if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
-    needed = max(1, math.ceil(count * ((half_width / gap) ** 2 - 1.0)))
+    needed = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
     if needed == 1:
         return f"about 1 more {noun.removesuffix('s')} like these would tell"
     return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
@@ -64,12 +64,12 @@ def describe_agreement(
     side = compare_with_bound(cell, 0.0)
     if side is None:
         return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {symbol} no interval."
-    detail = f"{symbol} {_show(cell)}, {count} {noun}"
+    detail = f"{symbol} {_cell_text(cell)}, {count} {noun}"
     if side < 0:
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
         need = describe_needed_count(cell, 0.0, count, noun)
-        finding = f"{symbol} {_show(cell)}, but with {count} {noun} its interval contains 0"
+        finding = f"{symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0"
         return f"{subject}: {finding}, so that guessing is not ruled out; {need}."
     grade = compare_with_bound(cell, good)
     if grade == 1:
@@ -78,7 +78,7 @@ def describe_agreement(
     if grade == -1:
         return f"{better}, but not well, which takes {good:g}: {detail}."
     need = describe_needed_count(cell, good, count, noun)
-    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told ({_show(cell)}); {need}."
+    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told ({_cell_text(cell)}); {need}."
 
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
@@ -135,7 +135,7 @@ def _compare_with_constant(judge: Figures) -> Iterator[str]:
         yield f"It is {relation} them than {constant}, by {_show_size(cell)} {unit}."
     elif side == 0:
         need = describe_needed_count(cell, 0.0, judge["n"], "labels")
-        lead = f"{_show(cell)} {unit}"
+        lead = f"{_cell_text(cell)} {unit}"
         yield f"Whether it is nearer to them than {constant} cannot be told ({lead}); {need}."
 
 
@@ -144,13 +144,13 @@ def _test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = f"ω {test.winning_rate:.2f} of {test.persons} persons"
-    detail += f", ρ {_show(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+    detail += f", ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     if test.winning_rate < STAND_IN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
-    consequence = "who are not near to each other"
+    sentence_ending = "who are not near to each other"
     if compare_with_bound(agreement, 0.0) == 1:
-        consequence = "and may stand in for one"
-    return f"It is as near to people as a person is, {consequence}: {detail}."
+        sentence_ending = "and may stand in for one"
+    return f"It is as near to people as a person is, {sentence_ending}: {detail}."
 
 
 def conclude_reviewers(
@@ -180,15 +180,15 @@ def conclude_reviewers(
             if row["dimension"] != best["dimension"]:
                 continue
             if pair == {"personalized", "aggregate"}:  # what the study is for
-                sentences.insert(0, _compare(row))
+                sentences.insert(0, _compare_judges(row))
             elif pair == {row["judge"] for row in ranked[:2]}:
-                sentences.append(_compare(row))
+                sentences.append(_compare_judges(row))
         sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 
-def _compare(row: Figures) -> str:
+def _compare_judges(row: Figures) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
@@ -202,7 +202,7 @@ def _compare(row: Figures) -> str:
         return (
             f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
         )
-    detail = f"mean difference of errors {_show(difference)}"
+    detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
         detail += f", p {p:.3f} over all pairs"
     return f"Whether {first} is nearer than {second} cannot be told: {detail}."
@@ -218,15 +218,15 @@ def conclude_reliability(
     """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
     sentences = list(_judges_that_differ([pair for pair in pairs if pair["both"]]))
     if mean.low is None or mean.high is None:
-        sentences.append(f"The mean reward {_show(mean)} has no interval.")
+        sentences.append(f"The mean reward {_cell_text(mean)} has no interval.")
     else:
         half_width = (mean.high - mean.low) / 2.0
         sentences.append(
-            f"The mean reward is {_show(mean)}, ± {half_width:.3f} over {count} {units}; "
+            f"The mean reward is {_cell_text(mean)}, ± {half_width:.3f} over {count} {units}; "
             f"about {3 * count} more {units} would halve that."
         )
     sampled = [question for question in questions if question["within_response"]]
-    sentences += [_repeats(question) for question in sampled[:MOST_SUBJECTS]]
+    sentences += [_describe_repeats(question) for question in sampled[:MOST_SUBJECTS]]
     if not sampled:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
@@ -250,10 +250,10 @@ def _judges_that_differ(pairs: Sequence[Figures]) -> Iterator[str]:
     )
 
 
-def _repeats(question: Figures) -> str:
+def _describe_repeats(question: Figures) -> str:
     repeated = question["within_response"]
     side = compare_with_bound(repeated, RELIABLE_CORRELATION)
-    detail = f"two samples correlate by {_show(repeated)}"
+    detail = f"two samples correlate by {_cell_text(repeated)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
     correlation = repeated["value"]
@@ -284,7 +284,7 @@ def conclude_credit(figures: Figures) -> list[str]:
     ):
         cell = difference[name]
         side = compare_with_bound(cell, 0.0)
-        detail = f"{name} changes by {_show(cell)}"
+        detail = f"{name} changes by {_cell_text(cell)}"
         if side is None:
             sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
         elif side == 0:
@@ -308,21 +308,23 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
         if cell is None:
             conclusion.append(f"{subject} cannot be told: more exact repeats would tell.")
         elif side is None:
-            conclusion.append(f"{subject} cannot be told: S/R {_show(cell)} has no interval.")
+            conclusion.append(f"{subject} cannot be told: S/R {_cell_text(cell)} has no interval.")
         elif side == 1:
             conclusion.append(
-                f"{protocol}: other words for the same move the score more than asking again, S/R {_show(cell)}."
+                f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
             )
         elif side == 0:
-            conclusion.append(f"{subject} cannot be told: S/R {_show(cell)} over {tasks} tasks.")
+            conclusion.append(
+                f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
+            )
         else:
             conclusion.append(
-                f"{protocol}: asking again moves the score more than other words, S/R {_show(cell)}."
+                f"{protocol}: asking again moves the score more than other words, S/R {_cell_text(cell)}."
             )
     return conclusion
 
 
-def _show(cell: object) -> str:
+def _cell_text(cell: object) -> str:
     estimate = as_interval(cell)
     return "-" if estimate is None else format_interval(*estimate, 2)
 
@@ -332,4 +334,4 @@ def _show_size(cell: object) -> str:
     estimate = as_interval(cell)
     assert estimate is not None
     value, *ends = (abs(end or 0.0) for end in estimate)
-    return _show(IntervalCell(value, *sorted(ends)))
+    return _cell_text(IntervalCell(value, *sorted(ends)))

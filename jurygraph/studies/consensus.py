@@ -267,15 +267,15 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
 def _check_gold(
     gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]
 ) -> dict[str, Label]:
-    checked = {}
+    gold_labels = {}
     for key, (where, columns, label) in gold.items():
         if key not in items:
             hint = did_you_mean(key, items) or "leave the row out"
             raise InputError(
                 f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
             )
-        checked[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
-    return checked
+        gold_labels[key] = _to_class(label, scale, f"{where}, field {columns['label']}")
+    return gold_labels
 
 
 @dataclass(frozen=True)
@@ -629,8 +629,8 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     from scipy.stats import rankdata
 
     # ties can differ in their last bits
-    negated = np.array([round(-agent.score, 12) for agent in scores.values()])
-    return dict(zip(scores, rankdata(negated).tolist(), strict=True))
+    negated_scores = np.array([round(-agent.score, 12) for agent in scores.values()])
+    return dict(zip(scores, rankdata(negated_scores).tolist(), strict=True))
 
 
 def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:

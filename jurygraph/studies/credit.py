@@ -31,7 +31,7 @@ from jurygraph.decision.combiners import (
     marginals,
     signed_weights,
 )
-from jurygraph.decision.recipe import RUBRIC
+from jurygraph.decision.recipe import RUBRIC_COMPONENT
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import GraphCycleError, GraphError, InputError
 from jurygraph.inference.clusters import mean_over, ratio_interval
@@ -271,7 +271,9 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     no_rubric = "tasks without a rubric that counts by its criteria"
     rules = (Flat.name, Gear.name, *_HARD_COMBINERS)
     specs = run.decision_of(task_id).specs
-    spec = next((spec for spec in specs if spec.name == RUBRIC and spec.combiner in rules), None)
+    spec = next(
+        (spec for spec in specs if spec.name == RUBRIC_COMPONENT and spec.combiner in rules), None
+    )
     if spec is None or task.rubric is None:
         return no_rubric
     criteria = {criterion.id for criterion in task.rubric.criteria}
@@ -321,10 +323,10 @@ def _add_sheet(
     params = Gear().freeze(spec.inputs, {"edges": rubric.edges})
     parents = params["parents"]
     children = params["children"]
-    hard = {}
+    scores_by_rule = {}
     for name, combiner in _HARD_COMBINERS.items():
         scores = combiner.combine(matrices, params).parts
-        hard[name] = np.stack(list(scores.values()), axis=1)[kept]
+        scores_by_rule[name] = np.stack(list(scores.values()), axis=1)[kept]
     # as `freeze` sorts them
     edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
     sheet = RubricSheet(
@@ -342,7 +344,7 @@ def _add_sheet(
         exact=run.config.rubric.exact,
         weights=weights,
         applied_weights=np.where(applies, weights, 0.0)[kept],
-        hard=hard,
+        hard=scores_by_rule,
     )
     sheets.sheets.append(sheet)
 
@@ -784,6 +786,6 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         yield Plot(title, "line", series, x_label="κ", marks=marks)
     for name in _FIGURES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        bars = PlotSeries.with_intervals(name, estimates)
+        bar_series = PlotSeries.with_intervals(name, estimates)
         title = describe_range(name.capitalize(), estimates)
-        yield Plot(title, "bars", [bars], y_label=f"{name}, 95 % interval")
+        yield Plot(title, "bars", [bar_series], y_label=f"{name}, 95 % interval")

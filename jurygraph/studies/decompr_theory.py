@@ -188,7 +188,7 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
     return float(np.mean(np.sign(gaps + noise) == np.sign(gaps)))
 
 
-def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
+def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
     terms = []
     for n in STAKEHOLDERS:
@@ -225,7 +225,7 @@ def simulate_decompr(seeds: Sequence[int]) -> dict[str, list[Figures]]:
 
 
 def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | ReportTable]:
-    """Yield the tables of `simulate_decompr`: formulas and simulated means, and the paper's numbers."""
+    """Yield the tables of `simulate_decompr_theory`: formulas and simulated means, and the paper's numbers."""
     if not decompr:
         return
     deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
@@ -233,7 +233,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     header = ["Theorem 1, Proposition 1"]
     for n in STAKEHOLDERS:
         header += [f"n={n}", "simulated"]
-    rows = [[title, *_cells(decompr["terms"], name)] for name, title in _TITLES.items()]
+    rows = [[title, *_cells_of_column(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(header, rows, digits=5)
     header = ["Proposition 2: SNR"]
     for group in GROUP_SIZES:
@@ -241,21 +241,21 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     header += ["all, G=8", "simulated", "paper, G=8"]
     rows = []
     for snr, paper in PUBLISHED_SHARES.items():
-        rows.append([f"{snr:g}", *_cells(decompr["signs"], snr), f"{paper:.2f}"])
+        rows.append([f"{snr:g}", *_cells_of_column(decompr["signs"], snr), f"{paper:.2f}"])
     yield ReportTable(header, rows, digits=3)
     header = ["Eq. 35: SNR if σ²_η is"]
     for n in STAKEHOLDERS:
         header += [f"n={n}", "simulated"]
-    rows = [[name, *_cells(decompr["scaling"], name)] for name in DRIFT_REGIMES]
+    rows = [[name, *_cells_of_column(decompr["scaling"], name)] for name in DRIFT_REGIMES]
     yield ReportTable(header, rows, digits=2)
     header = [f"B.3: mean of M calls, n={ENSEMBLE_SIZE}"]
     for calls in CALL_COUNTS:
         header += [f"M={calls}", "simulated"]
-    rows = [[name, *_cells(decompr["ensembles"], name)] for name in ("variance", "bias")]
+    rows = [[name, *_cells_of_column(decompr["ensembles"], name)] for name in ("variance", "bias")]
     yield ReportTable(header, rows, digits=5)
 
 
-def _cells(rows: Sequence[Figures], name: object) -> list[object]:
+def _cells_of_column(rows: Sequence[Figures], name: object) -> list[object]:
     cells: list[object] = []
     for row in rows:
         if row["name"] == name:

@@ -185,7 +185,7 @@ def report(runs: Sequence[Samples]) -> Report:
     `disagreement`, `conflicts`, the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the
     run is not cut into steps), and `left_out`, by reason.
     """
-    measured = [_measure(samples) for samples in runs]
+    measured = [_measure_samples(samples) for samples in runs]
     columns = {
         "run": "run",
         "responses": "samples",
@@ -213,7 +213,7 @@ def report(runs: Sequence[Samples]) -> Report:
     )
 
 
-def _measure(samples: Samples) -> Figures:
+def _measure_samples(samples: Samples) -> Figures:
     exact = np.atleast_1d(pairwise(samples.values))
     disagreement = np.round(exact, _DECIMALS)
     percentile = np.percentile(disagreement, PERCENTILE, method="linear")

@@ -25,7 +25,7 @@ UNIT_SCALE = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
-REWARD = "reward"
+REWARD_QUESTION = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
 
@@ -129,7 +129,7 @@ def read_judgements(
         advance(1)
     _share_unasked(by_judge)
     if rewards:
-        by_judge[Judge(str(run.folder), REWARD, evaluator="")] = rewards
+        by_judge[Judge(str(run.folder), REWARD_QUESTION, evaluator="")] = rewards
     return RunJudgements(str(run.folder), by_judge, lengths, labels, traits)
 
 

@@ -133,8 +133,8 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
 
 
 def _describe_change(alert: Alert) -> str:
-    verb = "rises" if alert.direction == "up" else "falls"
-    return f"{verb} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
+    rises_or_falls = "rises" if alert.direction == "up" else "falls"
+    return f"{rises_or_falls} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def read_groups(
@@ -147,10 +147,10 @@ def read_groups(
     writer is not blocked.
     """
     last_read = 0
-    closed = False
-    while not closed:
+    is_complete = False
+    while not is_complete:
         with closing(Run.open(folder)) as run:
-            closed = run.is_closed or wait is None
+            is_complete = run.is_closed or wait is None
             last = run.last_base_record
             ledger = run.source.ledger
             replaced = run.replaced_groups()
@@ -162,13 +162,13 @@ def read_groups(
                 records = iter(sorted(records, key=lambda record: record.content.get("step", 0)))
             for record in records:
                 group = record if record.kind == "group" else ledger.find("group", record.key)
-                if group is None and not closed:
+                if group is None and not is_complete:
                     break  # later tasks may be scored already
                 is_later = last is not None and group is not None and group.seq > last
                 if group is not None and not is_later and group.seq not in replaced:
                     yield run.group(group)
                 last_read = record.seq
-        if not closed and wait is not None:
+        if not is_complete and wait is not None:
             wait()
 
 

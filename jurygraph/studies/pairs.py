@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from jurygraph.schema import RecordedVerdict
 
-_TIE = 0.5
+_TIE_SCORE = 0.5
 
 
 def choice_of(scores: Iterable[float]) -> float:
     """Return 1 if more scores in [0, 1] are for a response than against it, 0 if fewer are, else 0.5."""
-    votes = sum((score > _TIE) - (score < _TIE) for score in scores)
+    votes = sum((score > _TIE_SCORE) - (score < _TIE_SCORE) for score in scores)
     return (1.0 + (votes > 0) - (votes < 0)) / 2.0
 
 

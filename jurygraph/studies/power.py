@@ -37,7 +37,7 @@ _MOST_ITEMS = 30_720
 _MOST_PER_ITEM = 5
 _MOST_CLUSTERS = 4096
 _DRAWS = 40
-_TESTS = 1000
+_SIMULATED_TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
 
 
@@ -162,9 +162,11 @@ class PowerStudy:
             return power_of(effects, difference, reviewers, ratings_per_item, self.seed)
 
         # Without end, more reviewers leave what items alone make uncertain; if that is too much, no search is needed.
-        items_now = len(effects.items)
+        current_item_count = len(effects.items)
         items_alone = Effects(np.zeros(1), effects.items, np.zeros(1))
-        most_power = power_of(items_alone, difference, items_now, items_now, self.seed)
+        most_power = power_of(
+            items_alone, difference, current_item_count, current_item_count, self.seed
+        )
         power_now = power(reviewers_now)
         reviewers = None
         if most_power >= self.power:
@@ -178,7 +180,7 @@ class PowerStudy:
             "power": self.power,
             "power_now": power_now,
             "reviewers_now": reviewers_now,
-            "items_now": items_now,
+            "items_now": current_item_count,
             "ratings_each": ratings_per_item,
             "reviewers": reviewers,
         }
@@ -229,9 +231,9 @@ class PowerStudy:
 def _notes(
     parts: Sequence[ScoredPart], alphas: Sequence[Figures], gaps: Sequence[Figures]
 ) -> Iterator[str]:
-    planned = {row["dimension"] for row in alphas}
+    dimensions_planned = {row["dimension"] for row in alphas}
     for part in parts:
-        if part.dimension not in planned:
+        if part.dimension not in dimensions_planned:
             is_grouped = len(np.unique(part.group)) != len(part.items)
             units = "groups of items" if is_grouped else "items"
             problem = (
@@ -382,8 +384,8 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
     quantile = t_quantile(min(reviewers, rated_items) - 1)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // number)
-    for start in range(0, _TESTS, batch):
-        size = min(batch, _TESTS - start)
+    for start in range(0, _SIMULATED_TESTS, batch):
+        size = min(batch, _SIMULATED_TESTS - start)
         gaps = rng.choice(effects.remainders, (size, reviewers, ratings))
         gaps += rng.choice(effects.reviewers, (size, reviewers, 1))
         item_effects = rng.choice(effects.items, (size, item_count))
@@ -397,7 +399,7 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
         errors = crossed_error(by_reviewer, by_item, squares, number, number, is_complete)
         is_found = np.abs(means + difference) > quantile * errors
         hits += int(is_found.sum())
-    return hits / _TESTS
+    return hits / _SIMULATED_TESTS
 
 
 def _find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:

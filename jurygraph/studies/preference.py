@@ -34,8 +34,8 @@ from jurygraph.studies.report import (
     omission_notes,
 )
 
-REWARDBENCH = "RewardBench"
-JUDGEBENCH = "JudgeBench"
+REWARDBENCH_NAME = "RewardBench"
+JUDGEBENCH_NAME = "JudgeBench"
 OTHER_SECTION = "other"
 SECTIONS: Mapping[str, Mapping[str, int]] = {
     "Chat": {
@@ -82,7 +82,7 @@ SOURCES: Mapping[str, str] = {
 _SECTION_OF: dict[str, str] = {}
 for _section, _subsets in SECTIONS.items():
     _SECTION_OF |= dict.fromkeys(_subsets, _section)
-_CATEGORIES = {REWARDBENCH: list(SECTIONS), JUDGEBENCH: list(SOURCES.values())}
+_CATEGORIES = {REWARDBENCH_NAME: list(SECTIONS), JUDGEBENCH_NAME: list(SOURCES.values())}
 """The categories of the published sets, in their order."""
 
 
@@ -99,10 +99,10 @@ def find_place(task: Task) -> SetPlace:
     subset = str(task.metadata.get("subset") or "")
     source = str(task.metadata.get("source") or "")
     if subset in _SECTION_OF:
-        return SetPlace(REWARDBENCH, _SECTION_OF[subset], subset)
+        return SetPlace(REWARDBENCH_NAME, _SECTION_OF[subset], subset)
     for beginning, category in SOURCES.items():
         if source.startswith(beginning):
-            return SetPlace(JUDGEBENCH, category, source)
+            return SetPlace(JUDGEBENCH_NAME, category, source)
     name = subset or source or "(none)"
     return SetPlace(OTHER_SECTION, name, name)
 
@@ -111,8 +111,8 @@ PreferenceResult = Literal["right", "wrong", "tie", "failed"]
 _WORST_FIRST: tuple[PreferenceResult, ...] = ("wrong", "failed", "tie", "right")
 _RESULTS: Mapping[float, PreferenceResult] = {1.0: "right", 0.5: "tie", 0.0: "wrong"}
 """The results of a choice from the side of the preferred response."""
-REWARD = "reward"
-LABEL = "preferred"
+REWARD_SOURCE = "reward"
+LABEL_NAME = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
@@ -179,7 +179,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
             left_out["tasks whose texts were erased, and their category with them"] += 1
         elif len(chosen) != 1 or not rejected:
             left_out[
-                f"tasks without one response labelled `{LABEL}: true`, and others labelled false"
+                f"tasks without one response labelled `{LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
             duels = _fight_duels(run, decided_by, chosen[0], rejected)
@@ -191,7 +191,7 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
         advance(1)
     if not outcomes:
         reasons = list_omissions(left_out)
-        hint = f"label one response of a task `{LABEL}: true` and the others false, as `import judgebench` does"
+        hint = f"label one response of a task `{LABEL_NAME}: true` and the others false, as `import judgebench` does"
         raise InputError(
             f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}"
         )
@@ -199,9 +199,9 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
 
 
 def _is_preferred(trace: Trace) -> bool | None:
-    label = trace.labels.get(LABEL)
+    label = trace.labels.get(LABEL_NAME)
     if label is not None and not isinstance(label, bool):
-        problem = f"label {LABEL!r} of response {trace.response_id!r} is {label!r}"
+        problem = f"label {LABEL_NAME!r} of response {trace.response_id!r} is {label!r}"
         raise InputError(f"{problem}; expected true or false")
     return label
 
@@ -218,13 +218,13 @@ def _choose_judge(run: Run) -> str:
             if spec.weight:
                 for column in spec.inputs.values():
                     counted.update(column.questions)
-    return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD
+    return counted.pop() if len(counted) == 1 and counted <= pairs else REWARD_SOURCE
 
 
 def _fight_duels(
     run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]
 ) -> list[PreferenceComparison]:
-    if decided_by == REWARD:
+    if decided_by == REWARD_SOURCE:
         return [_compare_rewards(chosen.reward, other.reward) for other in rejected]
     questions = run.survey_without_texts_of(chosen.task_id).questions
     question = next((question for question in questions if question.id == decided_by), None)
@@ -324,7 +324,7 @@ def report(comparisons: Comparisons) -> Report:
         "failed": failed,
     }
     judge = f"verdicts of {comparisons.decided_by} on pairs"
-    if comparisons.decided_by == REWARD:
+    if comparisons.decided_by == REWARD_SOURCE:
         judge = "rewards"
     rules = f"a tie is not right, a failed task is wrong; intervals are over {units}"
     sections: list[str | ReportTable] = [
@@ -356,7 +356,7 @@ def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
         if category not in by_category:
             continue
         by_subset = _group(by_category[category], "subset")
-        sizes = SECTIONS[category] if name == REWARDBENCH else {}
+        sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
         weighted: Weighted = []
         for subset, members in by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
@@ -368,7 +368,7 @@ def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
         # RewardBench's sections have equal weights
         total = sum(weight for weight, _ in weighted) if sizes else 1.0
         overall += [(weight / total, outcome) for weight, outcome in weighted]
-    is_known = name != REWARDBENCH or by_category.keys() == SECTIONS.keys()
+    is_known = name != REWARDBENCH_NAME or by_category.keys() == SECTIONS.keys()
     return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
 
 

@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 
-ORIGINAL = "original"
-REPEAT = "repeat"
-UNCHANGED_FAMILIES = (ORIGINAL, REPEAT)
+ORIGINAL_FAMILY = "original"
+REPEAT_FAMILY = "repeat"
+UNCHANGED_FAMILIES = (ORIGINAL_FAMILY, REPEAT_FAMILY)
 """Families whose inputs are the response as it is; every other family is one of variants."""
-REWARD = "reward"
+REWARD_PROTOCOL = "reward"
 _SCALE_WIDTH = 9.0
 """The native scale goes from 1 to 10, so a value in [0, 1] becomes 1 + 9 · value, as in A.2."""
 
@@ -113,7 +113,7 @@ class PresentationScore(FrozenModel):
     @property
     def input(self) -> tuple[str, str]:
         """Return the key of the judge's input within the unit: scores of one input are exact repeats."""
-        return (self.family, str(self.version)) if self.is_variant else (ORIGINAL, "")
+        return (self.family, str(self.version)) if self.is_variant else (ORIGINAL_FAMILY, "")
 
 
 class Presentations(FrozenModel):
@@ -180,11 +180,11 @@ def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationS
     scores: dict[str, list[float]] = {}
     for row in rows:
         scores.setdefault(row.protocol, []).append(row.score)
-    rewards = scores.pop(REWARD, None)
+    rewards = scores.pop(REWARD_PROTOCOL, None)
     copied = next((name for name in scores if scores[name] == rewards), None)
     if copied is None:
         return rows
-    components = [row for row in rows if row.protocol != REWARD]
+    components = [row for row in rows if row.protocol != REWARD_PROTOCOL]
     return sorted(components, key=lambda row: row.protocol != copied)
 
 
@@ -212,7 +212,7 @@ def _rows_of_group(
             seed = str(labels.get("seed", trace.response_id))
             common: dict[str, Any] = {
                 "seed": seed,
-                "family": str(labels.get("family", ORIGINAL)),
+                "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),
                 "quality": str(labels.get("quality", qualities.get(seed, "-"))),
                 "stakeholders": len(people),
@@ -231,7 +231,7 @@ def _rows_of_group(
 def _scores_of(reward: Reward, people: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the reward and each component, on the scale from 1 to 10."""
     assert reward.value is not None, "failed rewards have no score"
-    yield REWARD, {"score": 1.0 + _SCALE_WIDTH * reward.value}
+    yield REWARD_PROTOCOL, {"score": 1.0 + _SCALE_WIDTH * reward.value}
     for name, value in reward.components.items():
         if value is None:
             continue
@@ -283,7 +283,7 @@ def _rewards_by_repeat(
 
 TEMPERATURES = (3.0, 5.0, 8.0)
 """τ of DecompR's Table 5."""
-UNIFORM = "uniform"
+UNIFORM_WEIGHTS_NAME = "uniform"
 
 
 class StakeholderWeight(FrozenModel):
@@ -333,7 +333,9 @@ def read_weights(path: Path) -> OwnWeights:
     return OwnWeights(path.name, by_task)
 
 
-def check_weights(own_weights: OwnWeights, people: Mapping[str, Set[str]]) -> str | None:
+def check_stakeholder_weights(
+    own_weights: OwnWeights, people: Mapping[str, Set[str]]
+) -> str | None:
     """Return a note on tasks without weights, by the stakeholders of each scored task; None if all have them.
 
     Raises InputError where the weights are of no task, or of other stakeholders than a task has.
@@ -366,7 +368,7 @@ def fixed_weights(
 
     They are uniform, DecompR's for each τ of `TEMPERATURES` where every difficulty is known, and those of a file.
     """
-    by_name = {UNIFORM: np.full(len(people), 1.0 / len(people))}
+    by_name = {UNIFORM_WEIGHTS_NAME: np.full(len(people), 1.0 / len(people))}
     if all(person in difficulty for person in people):
         d = [difficulty[person] for person in people]
         for tau in TEMPERATURES:
@@ -466,10 +468,10 @@ async def check_responses(
     for task, responses in pairs:
         view = TaskView(id=task.id, query=task.query)
         names = [response.id for response in responses if response.id in prose]
-        checked = await gather_all(
+        faithful_sets = await gather_all(
             keep_faithful_variants(prose[name], view, written[name], client) for name in names
         )
-        by_id |= zip(names, checked, strict=True)
+        by_id |= zip(names, faithful_sets, strict=True)
         advance(len(responses))
     return by_id
 

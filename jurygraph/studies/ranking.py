@@ -14,7 +14,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.recipe import RUBRIC, STAKEHOLDERS
+from jurygraph.decision.recipe import RUBRIC_COMPONENT, STAKEHOLDERS_COMPONENT
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names, note_similar_names
 from jurygraph.runs.reports.units import describe_units, name_unit
@@ -40,7 +40,7 @@ _BISECTIONS = 20
 _RING_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
-_ALONE = {
+_SINGLE_JUDGE_COLUMNS = {
     "by this judge alone": "judge",
     "agent": "agent",
     "mean reward": "mean",
@@ -104,7 +104,7 @@ def read_decisions(run: Run) -> DecidedBy:
     for decision in run.decisions():
         for spec in decision.counting_specs:
             combiners.add((spec.name, spec.combiner))
-            if spec.name == RUBRIC:
+            if spec.name == RUBRIC_COMPONENT:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
     shared = set.intersection(*rubrics) if rubrics else set()
@@ -140,7 +140,7 @@ def list_settings(config: Config, decided: DecidedBy) -> list[TriedSetting]:
             settings.append(_number("rubric.kappa", label, rubric.kappa, 0.0, most))
         label = "aggregation of the rubric"
         settings.append(_choice("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS))
-    if STAKEHOLDERS in components:
+    if STAKEHOLDERS_COMPONENT in components:
         weights = config.weights
         most = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
@@ -435,7 +435,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
     return Report(
         figures,
-        [ReportTable.of(columns, rows), ReportTable.of(_ALONE, by_judge, left=2)],
+        [ReportTable.of(columns, rows), ReportTable.of(_SINGLE_JUDGE_COLUMNS, by_judge, left=2)],
         [
             *_notes(searched, decided.others, ranker.run, len(neighbours) + len(gaps)),
             *note_similar_names(ranker.agents),

@@ -42,8 +42,8 @@ def tf_idf(texts: Sequence[str]) -> Any:
     rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
     size = len(column_by_word)
     texts_with_word = np.bincount(columns, minlength=size)
-    idf = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
-    weights = counts * idf[columns]
+    inverse_document_frequency = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
+    weights = counts * inverse_document_frequency[columns]
     lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
     unit_weights = weights / lengths[rows]
     return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))

@@ -35,7 +35,7 @@ from jurygraph.views.agents import NO_LIMITS, clip_to_limits, limits_of
 
 MEAN_SIZES = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
-_NOT_SPLIT_REASON = (
+_NO_SPLIT_REASON = (
     "one value for each task: what tasks and responses contribute cannot be told apart"
 )
 _FEW_TASKS = 20
@@ -285,7 +285,7 @@ def split_scores(scores: Scores) -> Figures:
     levels = []
     correlations: dict[str, Figures | None] = {}
     unsplit = (
-        f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NOT_SPLIT_REASON
+        f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NO_SPLIT_REASON
     )
     if split is not None:
         names = [*ids, "sample" if "response" in ids else "response"]
@@ -393,10 +393,13 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> Iterator[s
     yield ReportTable.of(columns, rewards["levels"])
     if rewards["why"] is not None:
         yield f"the variance is not split: {rewards['why']}"
-    within = rewards["within_task"]
-    if within is not None:
-        yield f"two responses to a task correlate: {format_cell(within)}"
-        means = ", ".join(f"{value:.4f} of {count}" for count, value in within["of_means"].items())
+    correlation_within_task = rewards["within_task"]
+    if correlation_within_task is not None:
+        yield f"two responses to a task correlate: {format_cell(correlation_within_task)}"
+        means = ", ".join(
+            f"{value:.4f} of {count}"
+            for count, value in correlation_within_task["of_means"].items()
+        )
         yield f"reliability of a task's mean over responses: {means}"
     yield f"mean reward: {format_cell(mean)}, 95 % interval over {rewards['units']}"
 

@@ -124,7 +124,7 @@ def predict(
         for index, count in enumerate(counts):
             drawn = [means[index] for means in means_by_seed]
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_of_others(part.score, _pool(part), _number_groups(part))
+        history = _mean_of_others(part.score, _number_pools(part), _number_groups(part))
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
         similar = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
@@ -134,18 +134,18 @@ def predict(
     if "item-mean" in judges:
         yield Predictions("item-mean", None, by_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_others(part.score - by_peers, _pool(part), _number_groups(part))
+        offset = _mean_of_others(part.score - by_peers, _number_pools(part), _number_groups(part))
         yield Predictions("rater-offset", None, (by_peers + offset)[None])
 
 
-def _pool(part: ScoredPart) -> Ints:
+def _number_pools(part: ScoredPart) -> Ints:
     """Return a number for each reviewer and domain, [n]."""
     return part.reviewer * len(part.domains) + part.domain
 
 
 def _number_groups(part: ScoredPart) -> Ints:
     """Return a number for each pool and group, [n]."""
-    columns = np.stack([_pool(part), part.group])
+    columns = np.stack([_number_pools(part), part.group])
     numbers = np.unique(columns, axis=1, return_inverse=True)[1]
     return np.asarray(numbers).ravel()
 
@@ -166,7 +166,7 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
 def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
     """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
     means = [np.full(len(part.score), np.nan) for _ in counts]
-    for history in members_by_cluster(_pool(part)):
+    for history in members_by_cluster(_number_pools(part)):
         for start in range(0, len(history), _ROWS_PER_BATCH):
             rows = history[start : start + _ROWS_PER_BATCH]
             is_same_group = part.group[rows, None] == part.group[history]

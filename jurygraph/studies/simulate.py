@@ -18,7 +18,7 @@ from jurygraph.display import ProgressCallback, format_number
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies import symbols
-from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr
+from jurygraph.studies.decompr_theory import decompr_sections, simulate_decompr_theory
 from jurygraph.studies.report import Figures, Plot, PlotSeries, Report, ReportTable
 
 RaterBehaviour = Literal["normal", "strict", "lenient", "adversarial"]
@@ -136,9 +136,9 @@ def simulate_with(
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     is_hard = generator.random(total) < setting.hard
-    hard = generator.beta(*HARD_ITEM_BETA, total)
+    hard_ambiguity = generator.beta(*HARD_ITEM_BETA, total)
     clear_shares = generator.beta(*CLEAR_ITEM_BETA, total)
-    ambiguity = np.where(is_hard, hard, clear_shares) * setting.ambiguous
+    ambiguity = np.where(is_hard, hard_ambiguity, clear_shares) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     # the first of a random order of all annotators, so that those of an item differ
     order = generator.random((total, len(behaviours))).argsort(axis=1)
@@ -313,10 +313,10 @@ def report(
 
     - `recovery` (Tables 4, 6 and 7), by configuration: MSE of the agents' scores in 10⁻³, pairs of agents in order
       in %, τ_b.
-    - `decompr`: what `simulate_decompr` returns.
+    - `decompr`: what `simulate_decompr_theory` returns.
     """
     rows = _recovery_rows(configurations_of(parts), seeds, advance)
-    decompr = simulate_decompr(seeds) if "decompr" in parts else {}
+    decompr = simulate_decompr_theory(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     measured = f"seed {seeds[0]}"
     if len(seeds) > 1:

@@ -31,11 +31,11 @@ from jurygraph.messages import did_you_mean, quote
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_stability
 from jurygraph.studies.presentations import (
-    REWARD,
+    REWARD_PROTOCOL,
     OwnWeights,
     Presentations,
     PresentationScore,
-    check_weights,
+    check_stakeholder_weights,
     fixed_weights,
 )
 from jurygraph.studies.report import (
@@ -327,7 +327,7 @@ def _check_weights_of_tasks(
     for row in rows:
         if row.utilities and row.task is not None:
             people[row.task] = row.utilities.keys()
-    return check_weights(own_weights, people)
+    return check_stakeholder_weights(own_weights, people)
 
 
 def _units_by_family(units: Sequence[SeedUnit]) -> dict[str, Sequence[SeedUnit]]:
@@ -803,7 +803,11 @@ def _choose_units(
     by_protocol = units_by_protocol(presentations.rows)
     name = protocol
     if not name:
-        name = REWARD if REWARD in by_protocol else next(iter(by_protocol), REWARD)
+        name = (
+            REWARD_PROTOCOL
+            if REWARD_PROTOCOL in by_protocol
+            else next(iter(by_protocol), REWARD_PROTOCOL)
+        )
     if name not in by_protocol:
         hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
         raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
@@ -887,10 +891,12 @@ def _count_flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
         return
     mean = float(scores.mean())
     share = float(np.mean((scores >= cut) != (mean >= cut)))
-    gap = abs(mean - cut)
+    distance_to_cut = abs(mean - cut)
     variants = None
-    if gap:
-        variants = max(1, math.ceil(needed_snr(_STABLE_PROBABILITY) * variance(scores) / gap**2))
+    if distance_to_cut:
+        variants = max(
+            1, math.ceil(needed_snr(_STABLE_PROBABILITY) * variance(scores) / distance_to_cut**2)
+        )
     yield {"seed": unit.rows[0].seed, "mean": mean, "flips": share, "variants": variants}
 
 

@@ -16,12 +16,12 @@ from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
 MAX_BITS = 1024
 """Of a numerator or denominator: about 300 digits."""
-MAX_PLACES = 50
+MAX_DECIMAL_PLACES = 50
 """Decimals up to which a result is written out; a longer one is rounded to 20 digits."""
 _ROUNDED_DIGITS = 20
 _MAX_ROUNDED_PLACES = 100
 _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
-_TOKENS = re.compile(
+_TOKEN_PATTERN = re.compile(
     rf"(?:{_NUMBER}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
 )
 
@@ -50,7 +50,7 @@ def calculate(expression: str) -> Fraction | bool:
     """Return the value of an expression. Raises ToolError for what is no arithmetic, or becomes too large."""
     written = " ".join(expression.split())
     # Only these signs reach Python's parser, which could otherwise warn, or read names.
-    match = _TOKENS.match(written)
+    match = _TOKEN_PATTERN.match(written)
     if match is None or match.end() < len(written):
         position = 0 if match is None else match.end()
         raise ToolError(
@@ -77,7 +77,7 @@ def format_value(value: Fraction | bool) -> str:
     """Return a value as a decimal if it has one of up to 50 places, else rounded, next to the fraction."""
     if isinstance(value, bool):
         return str(value).lower()
-    for places in range(MAX_PLACES + 1):
+    for places in range(MAX_DECIMAL_PLACES + 1):
         scaled = value * 10**places
         if scaled.denominator == 1:
             return _write_decimal(scaled.numerator, places)
@@ -104,7 +104,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return Fraction(base**exponent.numerator)
 
 
-_OPERATIONS: Mapping[type[ast.AST], _Operation] = {
+_BINARY_OPERATIONS: Mapping[type[ast.AST], _Operation] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -119,7 +119,7 @@ _OPERATIONS: Mapping[type[ast.AST], _Operation] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_SIGNS: Mapping[type[ast.AST], Callable[[Fraction], Fraction]] = {
+_UNARY_OPERATIONS: Mapping[type[ast.AST], Callable[[Fraction], Fraction]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
@@ -158,7 +158,7 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
         return numbers[tree]
     operands = [numbers[part] for part in (tree.left, *tree.comparators)]
     for sign, (first, second) in zip(tree.ops, pairwise(operands), strict=True):
-        if not _OPERATIONS[type(sign)](first, second):
+        if not _BINARY_OPERATIONS[type(sign)](first, second):
             return False
     return True
 
@@ -171,9 +171,9 @@ def _number_of_node(
         case ast.Constant():
             return Fraction(written[node.col_offset : node.end_col_offset])
         case ast.UnaryOp():
-            return _SIGNS[type(node.op)](numbers[node.operand])
+            return _UNARY_OPERATIONS[type(node.op)](numbers[node.operand])
         case ast.BinOp():
-            operation = _OPERATIONS[type(node.op)]
+            operation = _BINARY_OPERATIONS[type(node.op)]
             return Fraction(operation(numbers[node.left], numbers[node.right]))
         case ast.Call(func=ast.Name(id=name), args=[ast.List(elts=parts)] | parts):
             values = [numbers[part] for part in parts]

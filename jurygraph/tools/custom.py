@@ -20,7 +20,7 @@ from jurygraph.schema import digest_of
 from jurygraph.tools.result import to_result
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
-_PREFIX = "argument_"
+_ARGUMENT_PREFIX = "argument_"
 _MAX_DESCRIPTION = 1000
 
 
@@ -89,7 +89,7 @@ class FunctionTool(CustomTool):
                     )
                 default = ... if parameter.default is parameter.empty else parameter.default
                 # By an alias, since a model's own attributes, such as `copy`, are no names of fields.
-                fields[_PREFIX + name] = (hint, Field(default, alias=name))
+                fields[_ARGUMENT_PREFIX + name] = (hint, Field(default, alias=name))
         try:
             self.Arguments = create_model("FunctionArguments", __base__=ToolArguments, **fields)
             _ = self.parameters
@@ -103,7 +103,7 @@ class FunctionTool(CustomTool):
     def run(self, inputs: ToolInput, arguments: Any) -> str | Awaitable[str]:
         values = dict(self._bound)
         for field in type(arguments).model_fields:
-            values[field.removeprefix(_PREFIX)] = getattr(arguments, field)
+            values[field.removeprefix(_ARGUMENT_PREFIX)] = getattr(arguments, field)
         if self._input_name is not None:
             values[self._input_name] = inputs
         result = self.target(**values)

@@ -12,17 +12,17 @@ from pydantic import StringConstraints
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
-from jurygraph.tools.result import MASK, rows_that_fit
+from jurygraph.tools.result import MASK_CHARACTER, rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
-from jurygraph.tools.workspace import MAX_FILE, FileContent, Workspace, WorkspaceEntry
+from jurygraph.tools.workspace import MAX_FILE_BYTES, FileContent, Workspace, WorkspaceEntry
 
 MAX_LISTED = 200
 MAX_LIST_CHARACTERS = 7_000
-MAX_SEARCHED = 64 << 20
+MAX_SEARCHED_BYTES = 64 << 20
 """Bytes of files that one search reads."""
 MAX_FILE_MATCHES = 16
 _BYTES_SEARCHED_FOR_NUL = 8192
-_BINARY = FileContent(b"\0", is_cut=False)
+_BINARY_CONTENT = FileContent(b"\0", is_cut=False)
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PathText = Annotated[str, StringConstraints(max_length=2000)]
@@ -57,7 +57,7 @@ class ListFiles(RowTool):
     Arguments = ListArguments
 
     def quotable(self, result: str) -> str:
-        return MASK * len(result)  # a name says nothing of what is in the file
+        return MASK_CHARACTER * len(result)  # a name says nothing of what is in the file
 
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
         scan = _workspace_of(inputs, arguments).scan(arguments.folder)
@@ -82,13 +82,15 @@ class ReadFile(RowTool):
         content = _workspace_of(inputs, arguments).read(arguments.path)
         text = decode(content)
         if text is None:
-            size = f"more than {MAX_FILE:,}" if content.is_cut else f"{len(content.data):,}"
+            size = f"more than {MAX_FILE_BYTES:,}" if content.is_cut else f"{len(content.data):,}"
             return f"[a binary file, or not in UTF-8, of {size} bytes]"
         lines = TextDocument(text).read(
             arguments.from_line, arguments.to_line, arguments.from_character
         )
         return (
-            f"{lines}\n[only its first {MAX_FILE:,} bytes can be read]" if content.is_cut else lines
+            f"{lines}\n[only its first {MAX_FILE_BYTES:,} bytes can be read]"
+            if content.is_cut
+            else lines
         )
 
 
@@ -107,7 +109,7 @@ class Grep(RowTool):
             if not _matches(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
-            content = _read_limited_file(entry, MAX_SEARCHED - searched_bytes)
+            content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_bytes)
             searched_bytes += len(content.data)
             text = decode(content)
             if text is None or content.is_cut:
@@ -138,9 +140,9 @@ class FileMatches(NamedTuple):
 def _read_limited_file(entry: WorkspaceEntry, most: int) -> FileContent:
     """Return the content of a file; one that is larger, or cannot be read, counts as binary."""
     with suppress(ToolError):  # no right to read it, for instance
-        if min(entry.size, MAX_FILE) <= most:
+        if min(entry.size, MAX_FILE_BYTES) <= most:
             return entry.read()
-    return _BINARY
+    return _BINARY_CONTENT
 
 
 def decode(content: FileContent) -> str | None:

@@ -13,7 +13,7 @@ from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
 
 SearchWords = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-_RESPONSE = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
+_RESPONSE_NAME = re.compile(r"response(?:_([1-9]\d*))?", re.ASCII)
 
 
 class DocumentArguments(ToolArguments):
@@ -45,7 +45,7 @@ class DocumentTool(RowTool):
     reads_documents = True
 
     def response_of(self, arguments: Any) -> int | None:
-        match = _RESPONSE.fullmatch(arguments.document)
+        match = _RESPONSE_NAME.fullmatch(arguments.document)
         return None if match is None else int(match[1] or 1)
 
 

@@ -22,7 +22,7 @@ from jurygraph.schema.lookup import ToolName
 from jurygraph.tools.custom import FunctionTool, RunnableTool, is_langchain_tool
 from jurygraph.tools.tool import Tool, ToolSet
 
-_NAME: TypeAdapter[str] = TypeAdapter(ToolName)
+_TOOL_NAME_ADAPTER: TypeAdapter[str] = TypeAdapter(ToolName)
 
 
 def load_toolsets(
@@ -109,7 +109,7 @@ def _name_of(use: ToolUse, target: Any) -> str:
 
 def _check_name(name: str) -> str:
     try:
-        return _NAME.validate_python(name)
+        return _TOOL_NAME_ADAPTER.validate_python(name)
     except ValidationError:
         raise ConfigError(
             f"{name!r} is no name of a tool; set `name` to letters, digits, _ and -, 64 at most"

@@ -21,8 +21,8 @@ def rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
     return [row for row, length in zip(rows, lengths, strict=True) if length <= most]
 
 
-_ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
-MASK = "\ufffc"
+_NUMBERED_ROW = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
+MASK_CHARACTER = "\ufffc"
 """Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
 
 
@@ -33,10 +33,10 @@ def mask_tool_words(result: str) -> str:
     """
     lines: list[str] = []
     for line in result.split("\n"):
-        row = _ROW.match(line)
+        row = _NUMBERED_ROW.match(line)
         own_length = len(line) if row is None else row.end()
-        lines.append(MASK * own_length + line[own_length:])
-    return MASK.join(lines)
+        lines.append(MASK_CHARACTER * own_length + line[own_length:])
+    return MASK_CHARACTER.join(lines)
 
 
 def to_result(value: Any) -> str:

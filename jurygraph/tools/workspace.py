@@ -24,25 +24,27 @@ from jurygraph.display import ShortRepr
 from jurygraph.errors import InputError, ToolError
 from jurygraph.messages import shorten
 
-MAX_FILE = 16 << 20
+MAX_FILE_BYTES = 16 << 20
 """Bytes that are read of a file."""
 MAX_ENTRIES = 20_000
 """Files, folders and others that are visited in a workspace, or looked at in one folder."""
-MAX_UNPACKED = 256 << 20
+MAX_UNPACKED_BYTES = 256 << 20
 """Bytes that are read of an archive in one call, unpacked."""
 MAX_DEPTH = 64
 # bytes of a single read: the directory of an archive is one, and takes much more memory
-_MAX_READ = 8 << 20
+_MAX_READ_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _UNSAFE_PATH = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
 """Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
-_OPEN_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
 # Without blocking, since a pipe that takes the place of a file would wait for a writer.
-_OPEN_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_OPEN_FILE_FLAGS = (
+    os.O_RDONLY | _NO_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+)
 
 PathSteps = tuple[str, ...]
 """The names of folders and the file in a path, from the workspace down; none for the workspace itself."""
@@ -153,7 +155,7 @@ class Workspace(ShortRepr, ABC):
                 if not self.repeats_paths:
                     break
         if content is None:
-            raise ToolError(_NO_FILE)
+            raise ToolError(_NO_FILE_MESSAGE)
         return content
 
 
@@ -212,7 +214,7 @@ class ArchiveWorkspace(Workspace):
                     is_folder_found = True
                     yield entry._replace(path="/".join(steps))
         if not is_folder_found:
-            raise ToolError(_NO_FOLDER)
+            raise ToolError(_NO_FOLDER_MESSAGE)
 
 
 def open_workspace(folder: str | None, name: str) -> Workspace:
@@ -250,8 +252,10 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
     raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {right}")
 
 
-_NO_FOLDER = "there is no such folder, or it is a link; list_files shows what is there"
-_NO_FILE = "there is no such file, or it is a link or no plain file; list_files shows what is there"
+_NO_FOLDER_MESSAGE = "there is no such folder, or it is a link; list_files shows what is there"
+_NO_FILE_MESSAGE = (
+    "there is no such file, or it is a link or no plain file; list_files shows what is there"
+)
 
 
 @contextmanager
@@ -268,16 +272,16 @@ def _name_broken_archive() -> Iterator[None]:
 @contextmanager
 def _open_folder(root: Path, steps: PathSteps) -> Iterator[int]:
     """Open a folder below the root, which alone may be a link. Raises ToolError if there is none."""
-    flags = _OPEN_FOLDER
+    flags = _OPEN_FOLDER_FLAGS
     descriptor = None
     with ExitStack() as folders:
         for step in (str(root), *steps):
             try:
                 descriptor = os.open(step, flags, dir_fd=descriptor)
             except (OSError, ValueError) as error:  # the latter for a NUL
-                raise ToolError(_NO_FOLDER) from error
+                raise ToolError(_NO_FOLDER_MESSAGE) from error
             folders.callback(os.close, descriptor)
-            flags |= _NO_LINK
+            flags |= _NO_LINK_FLAG
         assert descriptor is not None, "the root is always opened"
         yield descriptor
 
@@ -292,14 +296,14 @@ def _open_file(folder: int, name: str) -> IO[bytes]:
     status = _status_in(folder, name)
     # To open a device can have effects, so that its kind is checked before, and for certain after.
     if status is None or not _is_plain(status):
-        raise ToolError(_NO_FILE)
+        raise ToolError(_NO_FILE_MESSAGE)
     try:
-        descriptor = os.open(name, _OPEN_FILE, dir_fd=folder)
+        descriptor = os.open(name, _OPEN_FILE_FLAGS, dir_fd=folder)
     except OSError as error:
-        raise ToolError(_NO_FILE) from error
+        raise ToolError(_NO_FILE_MESSAGE) from error
     if not _is_plain(os.fstat(descriptor)):
         os.close(descriptor)
-        raise ToolError(_NO_FILE)
+        raise ToolError(_NO_FILE_MESSAGE)
     return os.fdopen(descriptor, "rb")
 
 
@@ -317,14 +321,14 @@ def _is_plain(status: os.stat_result) -> bool:
 def _read_bounded(file: IO[bytes]) -> FileContent:
     chunks = []
     length = 0
-    while length <= MAX_FILE and (chunk := file.read(_CHUNK_BYTES)):
+    while length <= MAX_FILE_BYTES and (chunk := file.read(_CHUNK_BYTES)):
         chunks.append(chunk)
         length += len(chunk)
-    return FileContent(b"".join(chunks)[:MAX_FILE], is_cut=length > MAX_FILE)
+    return FileContent(b"".join(chunks)[:MAX_FILE_BYTES], is_cut=length > MAX_FILE_BYTES)
 
 
 class BoundedFile:
-    """A file that refuses to be read beyond `MAX_UNPACKED` in all, or much at once, as a hostile archive asks."""
+    """A file that refuses to be read beyond `MAX_UNPACKED_BYTES` in all, or much at once, as a hostile archive asks."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -334,10 +338,10 @@ class BoundedFile:
         self.seekable = file.seekable
 
     def read(self, size: int | None = None) -> bytes:
-        most = _MAX_READ + 1
+        most = _MAX_READ_BYTES + 1
         data: bytes = self._file.read(most if size is None or size < 0 else min(size, most))
         self._length += len(data)
-        if len(data) > _MAX_READ or self._length > MAX_UNPACKED:
+        if len(data) > _MAX_READ_BYTES or self._length > MAX_UNPACKED_BYTES:
             raise ToolError("the archive of these files is too large to be read")
         return data
 

@@ -21,7 +21,7 @@ from jurygraph.decision.turns import is_about_response, question_values
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import MAX_TEXTS
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
 from jurygraph.runs.store.packing import unpack_response
 from jurygraph.runs.stored_groups import (
     StoredGroup,
@@ -40,7 +40,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-VERSION = 11
+INDEX_VERSION = 11
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -147,7 +147,7 @@ class RunIndex:
         texts: dict[int, dict[int, bytes]] = {}
         last = group.record.seq + group.body["size"]
         for text in self.run.source.ledger.stored_texts(group.record.seq, last):
-            number, place = divmod(text.id, MAX_TEXTS)
+            number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
             texts.setdefault(number, {})[place] = text.content
         for trace in group.traces:
             found = texts.get(trace.record.seq, {})
@@ -233,7 +233,7 @@ class RunIndex:
             facts = dict(self.fetch("SELECT name, value FROM facts"))
         except sqlite3.DatabaseError:
             return False
-        if facts.get("version") != VERSION or facts.get("run") != self.run.id:
+        if facts.get("version") != INDEX_VERSION or facts.get("run") != self.run.id:
             return False
         records = facts["records"]
         if records > self.run.ledger.count:
@@ -247,7 +247,7 @@ class RunIndex:
         self._open()
         with self._connection:
             self._connection.executescript(_TABLES)
-            for name, value in (("version", VERSION), ("run", self.run.id), ("records", 0)):
+            for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
                 self._set_fact(name, value)
 
     def _set_fact(self, name: str, value: Any) -> None:

@@ -14,8 +14,8 @@ from jurygraph.studies.report import Report, ReportTable
 from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
 
 _MOST_TEXT = 3000
-_SUMS = ("term", "weight", "× value", "× number", "= points", "lost")
-_VERDICTS = ("verdict on", "by", "score", "reason")
+_SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
+_VERDICT_COLUMNS = ("verdict on", "by", "score", "reason")
 
 
 def response_to_markdown(run: Run, name: str) -> str:
@@ -58,7 +58,7 @@ def _list_sums(view: TraceView) -> ReportTable:
     for change in reward.adjustments:
         rows.append((change.name, "", change.before, "", change.after, ""))
     rows.append(("reward", "", "", "", reward.value, ""))
-    return ReportTable(_SUMS, rows)
+    return ReportTable(_SUM_COLUMNS, rows)
 
 
 def _list_notes(view: TraceView) -> Iterator[str]:
@@ -76,4 +76,4 @@ def _list_verdicts(view: TraceView) -> ReportTable:
         score = explained.score if verdict.status == "ok" else verdict.status
         judge = verdict.judge or verdict.evaluator
         rows.append((explained.label, judge, score, describe_reason(explained)))
-    return ReportTable(_VERDICTS, rows, left=len(_VERDICTS))
+    return ReportTable(_VERDICT_COLUMNS, rows, left=len(_VERDICT_COLUMNS))

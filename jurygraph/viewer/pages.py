@@ -228,13 +228,13 @@ async def show_comparison(opened: OpenRun, request: web.Request) -> Page:
     other = opened.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = await _compare(opened, other)
+    report = await _compare_runs(opened, other)
     lows, highs = zip(*(each.figures["buckets"][:2] for each in (opened, other)), strict=True)
     ends = {"lowest": min(lows), "highest": max(highs)}
     return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 
 
-async def _compare(before: OpenRun, after: OpenRun) -> Report:
+async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:

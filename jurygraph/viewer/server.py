@@ -19,15 +19,15 @@ from jurygraph.viewer.pages import PAGES, OpenRun, Page, is_part, send_config
 from jurygraph.web_access import is_token, require_origin
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_COOKIE = "jurygraph"
-_STATIC = {
+_COOKIE_NAME = "jurygraph"
+_STATIC_FILE_TYPES = {
     "style.css": "text/css",
     "page.js": "text/javascript",
     "htmx-4.0.1.min.js": "text/javascript",
 }
-RUNS = web.AppKey("runs", dict[str, OpenRun])
-CHECK_TASKS = web.AppKey("checks", list[asyncio.Task[None]])
-TEMPLATES = web.AppKey("templates", Environment)
+RUNS_KEY = web.AppKey("runs", dict[str, OpenRun])
+CHECK_TASKS_KEY = web.AppKey("checks", list[asyncio.Task[None]])
+TEMPLATES_KEY = web.AppKey("templates", Environment)
 
 
 def make_app(
@@ -40,8 +40,8 @@ def make_app(
         token: what a browser has to show once in `?token=`; None where loopback is all that can reach it.
     """
     app = web.Application(middlewares=[_check_request(hosts, token), _show_errors])
-    app[RUNS] = runs
-    app[TEMPLATES] = make_templates()
+    app[RUNS_KEY] = runs
+    app[TEMPLATES_KEY] = make_templates()
     app.router.add_get("/", _redirect_to_start)
     app.router.add_get("/favicon.ico", _send_no_icon)
     app.router.add_get("/static/{name}", _send_static)
@@ -55,15 +55,15 @@ def make_app(
 
 async def _check_runs(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
-    app[CHECK_TASKS] = [
-        asyncio.create_task(opened.check_records()) for opened in app[RUNS].values()
+    app[CHECK_TASKS_KEY] = [
+        asyncio.create_task(opened.check_records()) for opened in app[RUNS_KEY].values()
     ]
 
 
 async def _close_runs(app: web.Application) -> None:
-    for opened in app[RUNS].values():
+    for opened in app[RUNS_KEY].values():
         opened.scans.close()
-    await asyncio.gather(*app[CHECK_TASKS], return_exceptions=True)
+    await asyncio.gather(*app[CHECK_TASKS_KEY], return_exceptions=True)
 
 
 def _check_request(hosts: Collection[str], token: str | None) -> Any:
@@ -75,16 +75,16 @@ def _check_request(hosts: Collection[str], token: str | None) -> Any:
                 text="Open the address with its token, as `jurygraph view` printed it."
             )
         response = await handler(request)
-        _protect(response)
+        _add_protective_headers(response)
         if token is not None and "token" in request.query:
-            response.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
+            response.set_cookie(_COOKIE_NAME, token, httponly=True, samesite="Strict")
         return response
 
     return guard
 
 
 def _has_token(request: web.Request, token: str) -> bool:
-    shown = request.query.get("token") or request.cookies.get(_COOKIE, "")
+    shown = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
     return is_token(shown, token)
 
 
@@ -96,7 +96,7 @@ def _content_policy(scripts: str) -> str:
     )
 
 
-def _protect(response: web.StreamResponse) -> None:
+def _add_protective_headers(response: web.StreamResponse) -> None:
     response.headers.setdefault("Content-Security-Policy", _content_policy("'none'"))
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -113,7 +113,7 @@ async def _show_errors(request: web.Request, handler: Handler) -> web.StreamResp
         frame = {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
         context = {**frame, "message": str(error), "title": "This cannot be shown"}
         template = "error_note.html" if is_part(request) else "error.html"
-        text = request.app[TEMPLATES].get_template(template).render(context)
+        text = request.app[TEMPLATES_KEY].get_template(template).render(context)
         return web.Response(text=text, content_type="text/html", status=400)
 
 
@@ -122,21 +122,21 @@ async def _send_no_icon(request: web.Request) -> web.StreamResponse:
 
 
 async def _redirect_to_start(request: web.Request) -> web.StreamResponse:
-    raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS] else "/a/")
+    raise web.HTTPFound("/a/compare" if "b" in request.app[RUNS_KEY] else "/a/")
 
 
 async def _send_static(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    if name not in _STATIC:
+    if name not in _STATIC_FILE_TYPES:
         raise web.HTTPNotFound
     content = files("jurygraph.viewer").joinpath("static", name).read_bytes()
-    return web.Response(body=content, content_type=_STATIC[name], charset="utf-8")
+    return web.Response(body=content, content_type=_STATIC_FILE_TYPES[name], charset="utf-8")
 
 
 def _find_run(request: web.Request) -> tuple[str, OpenRun]:
     """Return the run that an address names, with its letter."""
     letter = request.match_info["run"]
-    runs = request.app[RUNS]
+    runs = request.app[RUNS_KEY]
     if letter not in runs:
         raise web.HTTPNotFound
     return letter, runs[letter]
@@ -150,7 +150,7 @@ async def _send_config(request: web.Request) -> web.StreamResponse:
 def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         letter, opened = _find_run(request)
-        runs = request.app[RUNS]
+        runs = request.app[RUNS_KEY]
         for each in runs.values():
             each.update()
         made = page(opened, request)
@@ -166,7 +166,7 @@ def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Ha
             "path": request.path,
             "faults": [each.fault for each in runs.values() if each.fault],
         }
-        text = request.app[TEMPLATES].get_template(template).render({**shared, **context})
+        text = request.app[TEMPLATES_KEY].get_template(template).render({**shared, **context})
         response = web.Response(text=text, content_type="text/html")
         response.headers["Content-Security-Policy"] = _content_policy(f"'nonce-{nonce}'")
         if is_part(request) and "address" in context:

@@ -28,7 +28,7 @@ _STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
 _GRID_FIXED = ("response", "reward", "task", "agent")
-_SOURCES = {
+_COLUMN_EXPRESSIONS = {
     "response": "responses.name",
     "task": "tasks.name",
     "agent": "agents.name",
@@ -196,10 +196,10 @@ def _read_rows(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
-    selected = ", ".join(expression_of(index, column) for column in columns)
+    column_list = ", ".join(expression_of(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch(
-        f"SELECT responses.number, responses.name, {selected} {_JOINED_TABLES} WHERE responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, {column_list} {_JOINED_TABLES} WHERE responses.number IN ({marks})",
         *numbers,
     )
     filled_in = _find_filled_in_scores(index, numbers, columns)
@@ -284,15 +284,15 @@ def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
 
 def expression_of(index: RunIndex, column: str) -> str:
     """Return the SQL expression of a column's value. Raises `InputError` for an unknown column."""
-    if column in _SOURCES:
-        return _SOURCES[column]
+    if column in _COLUMN_EXPRESSIONS:
+        return _COLUMN_EXPRESSIONS[column]
     number = index.names("component").get(column)
     if number is not None:
         return f"(SELECT counted FROM components WHERE component = {number} AND response = responses.number)"
     number = index.names("question").get(column)
     if number is not None:
         return f"(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)"
-    columns = [*_SOURCES, *index.names("component"), *index.names("question")]
+    columns = [*_COLUMN_EXPRESSIONS, *index.names("component"), *index.names("question")]
     hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
     raise InputError(f"there is no column {column!r}; {hint}")
 

@@ -33,7 +33,7 @@ class EdgeChange(NamedTuple):
     retention: Annotated[float, Field(ge=0.0, le=1.0)] | None
 
 
-_EDGE = TypeAdapter(EdgeChange)
+_EDGE_ADAPTER = TypeAdapter(EdgeChange)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ def format_edge(parent: str, child: str, retention: float | None) -> str:
 
 def _read_edge(text: str) -> EdgeChange:
     try:
-        return _EDGE.validate_json(text)
+        return _EDGE_ADAPTER.validate_json(text)
     except ValidationError:
         expected = 'expected ["parent","child",retention], with a retention from 0 to 1, or null'
         raise InputError(f"edge {text!r}: {expected}") from None

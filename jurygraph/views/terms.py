@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jurygraph.decision.decide import NO_MAJORITY, SAMPLE_SPREAD
+from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
 from jurygraph.decision.table import NOT_APPLICABLE, OK, STOPPED, ScoreArrays
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -231,7 +231,7 @@ def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
     labels: dict[str, list[str]] = {}
     for voting, columns, has_judges in ballots:
-        counts = Counter(_predict(verdict, has_judges) for verdict in voting)
+        counts = Counter(_vote_of_verdict(verdict, has_judges) for verdict in voting)
         votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
         result = f"{', '.join(votes)}; {_describe_outcome(voting, columns)}"
         labels.setdefault(result, []).append(voting[0].label)
@@ -247,7 +247,7 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
     """
     diagnostics = dict(term.diagnostics)
     if ballots:
-        diagnostics[NO_MAJORITY] = float(sum(ballot.is_undecided for ballot in ballots))
+        diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(sum(ballot.is_undecided for ballot in ballots))
     scores: dict[tuple[Any, ...], list[float]] = {}
     for answer in term.verdicts:
         verdict = answer.verdict
@@ -258,12 +258,12 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
             scores.setdefault(judged, []).append(answer.score)
     spreads = [max(answers) - min(answers) for answers in scores.values() if len(answers) > 1]
     if spreads:
-        diagnostics.pop(SAMPLE_SPREAD, None)
+        diagnostics.pop(SAMPLE_SPREAD_DIAGNOSTIC, None)
         diagnostics["spread over judges"] = max(spreads)
     return diagnostics
 
 
-def _predict(verdict: ExplainedVerdict, has_judges: bool) -> str:
+def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
     """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
     if verdict.effect == "discarded":
         return "discarded"

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import weighted_mean
-from jurygraph.decision.decide import SAMPLE_SPREAD, possible_rewards
+from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC, possible_rewards
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, Verdict
 from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
@@ -639,7 +639,9 @@ def test_without_samples_there_is_no_spread() -> None:
         for place in places(question, "abc")
     }
     found = Scene(config, task(), plan, {}).rewards("abc", answers)["a"].diagnostics
-    assert {name for name, figures in found.items() if SAMPLE_SPREAD in figures} == {"rude"}
+    assert {name for name, figures in found.items() if SAMPLE_SPREAD_DIAGNOSTIC in figures} == {
+        "rude"
+    }
 
 
 def test_a_component_has_the_spread_of_its_least_certain_question() -> None:

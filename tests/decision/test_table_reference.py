@@ -22,7 +22,7 @@ from jurygraph.decision.table import (
     build_table,
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
-from jurygraph.schema.verdict import NO_VARIANT
+from jurygraph.schema.verdict import NO_VARIANT_GATE
 from tests.examples import some_or_all
 from tests.graphs import scripted
 
@@ -55,7 +55,9 @@ OTHER_CELLS = {
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
     RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED),
     RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK),
-    RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT): Cell(0.0, False, NO_VARIANTS),
+    RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT_GATE): Cell(
+        0.0, False, NO_VARIANTS
+    ),
 }
 CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]

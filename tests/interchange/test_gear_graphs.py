@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph import Jury, Task
 from jurygraph.errors import InputError
-from jurygraph.interchange.gear_graphs import NO_EDGES, NO_TEXT_NOTE, read_gear
+from jurygraph.interchange.gear_graphs import NO_TEXT_NOTE, OMITTED_EDGES_NOTE, read_gear
 from jurygraph.schema import Edge
 from tests.aggregation.test_gear_reference import EXACT, VALID
 from tests.rows import all_rows
@@ -67,7 +67,7 @@ def test_a_row_is_a_task_with_its_graph_and_roles(tmp_path: Path) -> None:
         Edge(parent="r1", child="r3", kind="weak"),
         Edge(parent="r4", child="r3", kind="activation"),
     )
-    assert [(note.what, note.where) for note in notes] == [(NO_EDGES, "plawbench-1: 5")]
+    assert [(note.what, note.where) for note in notes] == [(OMITTED_EDGES_NOTE, "plawbench-1: 5")]
 
 
 def test_the_lines_of_a_dump_are_responses_equally_many_for_each_row(tmp_path: Path) -> None:

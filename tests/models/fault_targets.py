@@ -82,7 +82,7 @@ def _request(provider: str, model: str) -> Request:
 async def _complete(backend: Backend) -> None:
     try:
         request = _request(backend.provider, backend.model)
-        reply: Reply = await backend.complete(request, _earliest_start(backend.model))
+        reply: Reply = await backend.complete(request, _timeout_for(backend.model))
     finally:
         await backend.close()
     parse_reply(reply, Answered)
@@ -122,10 +122,10 @@ async def _openai_compatible_reranker(url: str, model: str) -> None:
 
 def _try_once(model: str) -> None:
     """Make one attempt, within the time for the mode in a model's name."""
-    remote.TIMEOUT_SECONDS, remote.POLICY = _earliest_start(model), RetryPolicy(attempts=1)
+    remote.TIMEOUT_SECONDS, remote.POLICY = _timeout_for(model), RetryPolicy(attempts=1)
 
 
-def _earliest_start(model: str) -> float:
+def _timeout_for(model: str) -> float:
     return TIMEOUT if model.endswith(ENDLESS) else _PATIENCE
 
 

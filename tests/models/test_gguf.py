@@ -343,7 +343,7 @@ def test_requests_that_take_too_long_time_out_and_are_given_up(
     roomy: tuple[Gguf, RecordingServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, recording_server = roomy
-    monkeypatch.setattr(gguf, "_FIRST_LIMIT", 0.05)
+    monkeypatch.setattr(gguf, "_FIRST_LIMIT_SECONDS", 0.05)
 
     async def crowd() -> list[Reply | BaseException]:
         requests = (ask(model, f"{number}", max_tokens=20_000) for number in range(6))

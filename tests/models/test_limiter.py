@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import BURST_SECONDS, MAX_WAIT, THROTTLE_SECONDS, Limiter
+from jurygraph.models.limits import BURST_SECONDS, MAX_WAIT_SECONDS, THROTTLE_SECONDS, Limiter
 from jurygraph.models.request import Fault
 from tests.virtual_time import SkippingLoop, now, run
 
@@ -120,7 +120,11 @@ class TestBudgets:
 class TestThrottling:
     @pytest.mark.parametrize(
         ("asked", "held"),
-        [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, THROTTLE_SECONDS), (999_999.0, THROTTLE_SECONDS)],
+        [
+            (MAX_WAIT_SECONDS, MAX_WAIT_SECONDS),
+            (MAX_WAIT_SECONDS + 1.0, THROTTLE_SECONDS),
+            (999_999.0, THROTTLE_SECONDS),
+        ],
     )
     def test_a_retry_after_beyond_the_longest_wait_holds_nothing(
         self, asked: float, held: float

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limits import FIRST_PAUSE, Limiter, LimiterTurn
+from jurygraph.models.limits import FIRST_PAUSE_SECONDS, Limiter, LimiterTurn
 from jurygraph.models.request import RETRYABLE, AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Message
 from tests.examples import at_most
@@ -349,7 +349,7 @@ class TestGivingUp:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
+    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS + 1e-9, 0.7])
     def test_a_request_that_leaves_passes_the_probe_on(self, moment: float) -> None:
         async def hang() -> str:
             await asyncio.sleep(FOREVER)

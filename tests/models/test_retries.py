@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.limits import MAX_WAIT, RetryPolicy, call_with_retries, retry_after
+from jurygraph.models.limits import MAX_WAIT_SECONDS, RetryPolicy, call_with_retries, retry_after
 from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE, Fault
 from tests.rows import all_rows
 from tests.virtual_time import now, run
@@ -124,8 +124,8 @@ class TestWaits:
         assert str(fault) == said
 
     def test_the_longest_wait_that_a_provider_may_ask_for_is_waited(self) -> None:
-        longest = Fault("rate-limit", "429", MAX_WAIT)
-        assert self.waits(RetryPolicy(first=0.0), longest) == [MAX_WAIT]
+        longest = Fault("rate-limit", "429", MAX_WAIT_SECONDS)
+        assert self.waits(RetryPolicy(first=0.0), longest) == [MAX_WAIT_SECONDS]
         last = run(fault_of(call_with_retries(Provider(longest), RetryPolicy(attempts=1))))
         assert str(last) == "429", "it failed because no attempt was left"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.decision.decide import SAMPLE_SPREAD
+from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from tests.command import run_command
@@ -60,7 +60,7 @@ def test_the_effect_of_the_order_is_stored_shown_and_verified_without_the_model(
         "it depends on the weather"
     }
     assert trace.reward.counts.abstained == 3
-    assert trace.reward.diagnostics == {"rubric": {SAMPLE_SPREAD: 0.9 - 0.2}}
+    assert trace.reward.diagnostics == {"rubric": {SAMPLE_SPREAD_DIAGNOSTIC: 0.9 - 0.2}}
     assert trace.reward.value == pytest.approx((0.9 + 0.0 + 0.2) / 3)
     assert (found.recomputed, any(found[2:])) == (3 * 3, False)
     code, shown, _ = run_command("show", tmp_path / "run", "--response", "t0/r0")

@@ -254,8 +254,8 @@ def test_without_a_root_a_workspace_is_a_path_of_its_own(root: Path) -> None:
 def test_broken_and_hostile_archives_are_refused(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspaces, "MAX_UNPACKED", 1 << 20)
-    monkeypatch.setattr(workspaces, "MAX_FILE", 1 << 16)
+    monkeypatch.setattr(workspaces, "MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(workspaces, "MAX_FILE_BYTES", 1 << 16)
     make_tar(root / "bomb.tar.gz", tar_member("zeros"), tar_member("z"), data=b"\0" * (1 << 20))
     make_zip(root / "bomb.zip", ("ones.txt", b"1" * (1 << 20)))
     whole = (root / "bomb.zip").read_bytes()

@@ -63,7 +63,7 @@ UnknownTruth = Literal["unshown", "untold"]
 data. `untold`: the tables have no value, which is no fault of the response."""
 
 Truth = Literal["yes", "no"] | UnknownTruth
-_ITEM_ITSELF = ""
+_ITEM_ITSELF_COLUMN = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
@@ -173,7 +173,7 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
 
     Return None if it fails regardless of them: a single failed test decides.
     """
-    lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF]
+    lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF_COLUMN]
     for column, test in tests.items():
         for name, expected in test.requirements:
             needed = {column: item.value(column)}
@@ -296,7 +296,7 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     summed_prices: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
-            price, unpriced = _price(term, item)
+            price, unpriced = _priced_operands(term, item)
             summed_prices.append((item, unknown.run_tests(term.where, item, unpriced), price))
 
     def total(counted: CountedTruths) -> float:
@@ -311,7 +311,7 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
-def _price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
+def _priced_operands(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
     operands = (term.column, term.times or 1.0, term.places)
     numbers = {operand: item.number(operand) for operand in operands}
     lacking = [str(operand) for operand, number in numbers.items() if number is None]
@@ -547,7 +547,7 @@ def _quote_values(values: Sequence[Any]) -> str:
 
 
 COLLECTED_SUBJECT = "collected"
-_TABLE = "preferences"
+_PREFERENCES_TABLE = "preferences"
 
 
 class Constraints(Evaluator):
@@ -641,7 +641,7 @@ class Constraints(Evaluator):
         label = constraint.text or constraint.id
         if check.text is not None:
             return _match_text(label, check.text, inputs.response)
-        decided = _decide(check, inputs)
+        decided = _decide_check(check, inputs)
         reason = f"{label}: {decided.reason}"
         if decided.holds is None:
             return Verdict.abstain(reason)
@@ -723,7 +723,7 @@ def _match_text(label: str, pattern: str, response: Response) -> Verdict:
     )
 
 
-def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
+def _decide_check(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
@@ -773,10 +773,10 @@ class Collected(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data = inputs.response.data
         wanted = inputs.question.subject.partition("/")[2]
-        tables = data.get(_TABLE) if isinstance(data, dict) else None
+        tables = data.get(_PREFERENCES_TABLE) if isinstance(data, dict) else None
         table = tables.get(str(inputs.task.member)) if isinstance(tables, dict) else None
         if table is None:
-            reason = f"the response's data has no `{_TABLE}` of {inputs.task.member}"
+            reason = f"the response's data has no `{_PREFERENCES_TABLE}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
         is_collected = wanted in set(flatten_preferences(table))
         words = "is" if is_collected else "is not"

@@ -241,13 +241,15 @@ def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return _tensions(product(_read_checks(first.constraints), _read_checks(second.constraints)))
+    return _find_tensions(
+        product(_read_checks(first.constraints), _read_checks(second.constraints))
+    )
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
-    return [tension for tension in _tensions(pairs) if tension.strength == 1.0]
+    return [tension for tension in _find_tensions(pairs) if tension.strength == 1.0]
 
 
 def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -260,7 +262,7 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return checks
 
 
-def _tensions(
+def _find_tensions(
     pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
 ) -> list[ConstraintTension]:
     tensions = []

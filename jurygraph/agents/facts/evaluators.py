@@ -279,14 +279,14 @@ async def look_up(
 ) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
-    return findings if kind.merged is None else _merge(claims, findings, kind.merged)
+    return findings if kind.merged is None else _merge_findings(claims, findings, kind.merged)
 
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> FactFinding:
     if claim.form is None:
-        response_columns = sorted(claim.record_values)
+        columns_without_value = sorted(claim.record_values)
         values = dict(claim.record_values)
-        return _build_finding(claim, "unread", values=values, own=response_columns)
+        return _build_finding(claim, "unread", values=values, own=columns_without_value)
     table = tables[claim.form.table]
     claimed_values = claim.values
     if claim.form.compiled is None:
@@ -301,12 +301,17 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         columns = table.columns
     elif rows:
         columns = rows[0].values.keys()
-    response_columns = sorted(name for name in fixed_values if name not in columns)
+    columns_without_value = sorted(name for name in fixed_values if name not in columns)
     if not rows:
         other_places = _describe_places(table, key[0])[:_MAX_PLACES]
         found: FindingStatus = "elsewhere" if other_places else "unknown"
         return _build_finding(
-            claim, found, table=table.name, values=values, own=response_columns, places=other_places
+            claim,
+            found,
+            table=table.name,
+            values=values,
+            own=columns_without_value,
+            places=other_places,
         )
     first = rows[0]
     row_values = {name: None if name in columns else value for name, value in fixed_values.items()}
@@ -326,7 +331,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         table=table.name,
         row=first.number,
         values=row_values,
-        own=response_columns,
+        own=columns_without_value,
         claimed=claimed,
         differs=differs,
     )
@@ -353,7 +358,7 @@ def _build_finding(claim: FactClaim, found: FindingStatus, **fields: Any) -> Fac
     }
 
 
-def _merge(
+def _merge_findings(
     claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
 ) -> list[FactFinding]:
     merged: list[FactFinding] = []
@@ -444,10 +449,10 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
 
     Raises InputError if a table file is not the one that the question was planned with.
     """
-    planned: Any = inputs.question.params.get("files", {})
+    planned_files: Any = inputs.question.params.get("files", {})
     material: Any = inputs.material[0][CLAIMS_MATERIAL]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
-    for table, sha256 in planned.items():
+    for table, sha256 in planned_files.items():
         if used.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"

@@ -96,19 +96,19 @@ def value_sort_key(value: Any) -> tuple[int, float, str]:
     return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
 
 
-def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
+def values_agree(claimed: str, value: Any, tolerated_share: float = 0.0) -> bool:
     """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
-    A number may differ by the share `within` of the table's number.
+    A number may differ by the share `tolerated_share` of the table's number.
     """
     number = parse_number(claimed)
     expected = parse_number(value)
     if number is None or expected is None:
         return not is_missing(value) and normalise(claimed) == normalise(value)
-    if number == expected or within <= 0:
+    if number == expected or tolerated_share <= 0:
         return number == expected
     difference = abs(float(number) - float(expected))
-    return difference <= within * abs(float(expected))
+    return difference <= tolerated_share * abs(float(expected))
 
 
 @lru_cache(maxsize=1 << 14)

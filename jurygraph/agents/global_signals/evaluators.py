@@ -15,7 +15,7 @@ from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.frozen_model import Flag, ParamsModel
 from jurygraph.schema.task import query_text
 
-_EMPTY = Verdict(score=0.0, reason="there is nothing in it")
+_EMPTY_TEXT_VERDICT = Verdict(score=0.0, reason="there is nothing in it")
 
 
 class Similarity(BatchEvaluator):
@@ -65,7 +65,7 @@ def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
     """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
     if not (inputs.task.reference or "").strip():
         return Verdict.abstain("the task has no reference to be near to")
-    return None if inputs.response.text.strip() else _EMPTY
+    return None if inputs.response.text.strip() else _EMPTY_TEXT_VERDICT
 
 
 def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
@@ -119,7 +119,9 @@ class Ranker(BatchEvaluator):
         for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
             documents = [inputs.response.text for inputs in query_asks]
             scored = iter(await self._score(query, list(filter(str.strip, documents))))
-            verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
+            verdicts += [
+                next(scored) if document.strip() else _EMPTY_TEXT_VERDICT for document in documents
+            ]
         return verdicts
 
     async def _score(

@@ -36,14 +36,14 @@ _ORDINALS = (
     "ninth",
     "tenth",
 )
-_MARKER = re.compile(
+_ANSWER_MARKER = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
     r"|\(?(?P<number>[0-9]{1,4})[.)](?=[ \t*_]|$)"  # "1. ", "1) ", "(1) "
     rf"|(?P<ordinal>{'|'.join(_ORDINALS)})(?:ly)?\b)",  # "First, ", "Secondly "
     re.MULTILINE,
 )
-_BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
-_HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
+_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
+_HASHES_ANSWER = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINE_LIMIT = 200  # characters of a text that is all answer
 _MAX_CACHED = 10_000  # characters of the longest text whose answer is cached
@@ -178,7 +178,7 @@ def answer_line_start(text: str, answer: Passage) -> int:
 def _find_boxed(text: str) -> Span | None:
     stack: list[int] = []  # the start of each open brace's content; negative: not a box
     boxes: list[Span] = []
-    for token in _BRACES.finditer(text):
+    for token in _BOX_OR_BRACE.finditer(text):
         mark = token.group()
         if mark == "}":
             content_start = stack.pop() if stack else -1
@@ -193,7 +193,7 @@ def _find_after_hashes(text: str) -> Span | None:
     answer = None
     trimmed = trim(text, 0, len(text))
     last_line = text.rfind("\n", 0, trimmed[1]) if trimmed else -1
-    for line in _HASHES.finditer(text):
+    for line in _HASHES_ANSWER.finditer(text):
         content = trim(text, *line.span(1))
         if content and (not _WORD.match(text, *content) or line.start() > last_line):
             answer = content
@@ -244,7 +244,7 @@ def reasoning_range(text: str) -> tuple[int, int]:
 
 def step_markers(text: str) -> list[Marker]:
     markers = []
-    for match in _MARKER.finditer(text):
+    for match in _ANSWER_MARKER.finditer(text):
         ordinal = match["ordinal"]
         if ordinal:
             number = _ORDINALS.index(ordinal.lower()) + 1

@@ -18,7 +18,7 @@ from typing import NamedTuple
 MAX_SIDE_CHARACTERS = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs read in one text
 _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
-_NOISE = Fraction(1, 10**9)
+_ROUNDING_TOLERANCE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
 
 _OPERATORS = {
@@ -36,18 +36,20 @@ _OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "|
 _NONASCII_OPERATOR = re.compile(
     r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])"
 )
-_CHARACTERS = "0123456789.,+-*/()% \t"
+_EXPRESSION_CHARACTERS = "0123456789.,+-*/()% \t"
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
     r"|(?P<operator>[-+*/])|(?P<bracket>[()])|(?P<percent>%)|(?P<other>[.,])"
 )
 _DEPTHS = {"(": 1, ")": -1}
-_EDGE = re.compile(r"<<|>>|=")
-_EQUALS = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
+_EQUATION_EDGE = re.compile(r"<<|>>|=")
+_EQUALS_SIGN = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
 _BOLD = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
-_BOUNDARY = frozenset(",:;.>|•[?)\"'“”‘’`—")  # allowed before an equation, besides a word
+_BOUNDARY_CHARACTERS = frozenset(
+    ",:;.>|•[?)\"'“”‘’`—"
+)  # allowed before an equation, besides a word
 _CHANGES_RIGHT = re.compile(  # text after a number that changes its value
     r"[ \t]*(?:(?:hundred|thousand|million|billion|trillion|dozen)\b|[(^!_{\[\\±])|[A-Za-z](?![A-Za-z])|[,.:/][0-9]",
     re.IGNORECASE,
@@ -128,11 +130,11 @@ def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     plain = _NONASCII_OPERATOR.sub(
         lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
     )
-    edges = [*_EDGE.finditer(plain)]
+    edges = [*_EQUATION_EDGE.finditer(plain)]
     line_steps = []
     count = 0
     for index, edge in enumerate(edges):
-        if count < most and _EQUALS.match(plain, edge.start()):
+        if count < most and _EQUALS_SIGN.match(plain, edge.start()):
             count += 1
             before = edges[index - 1] if index else None
             after = edges[index + 1] if index + 1 < len(edges) else None
@@ -172,15 +174,15 @@ def _read_step(
 
 
 def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _EquationSide:
-    low = edge.end() if edge else 0
-    cut = max(low, equals - MAX_SIDE_CHARACTERS)
+    least_start = edge.end() if edge else 0
+    cut = max(least_start, equals - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
-    run = cut + len(plain[cut:equals].rstrip(_CHARACTERS))
-    if run == cut > low:
+    start = cut + len(plain[cut:equals].rstrip(_EXPRESSION_CHARACTERS))
+    if start == cut > least_start:
         raise _NotArithmetic
-    if run == 0 and (bullet := _BULLET.match(plain, 0, equals)):
-        low = run = bullet.end()
-    tokens = list(_TOKEN.finditer(plain, run, equals))
+    if start == 0 and (bullet := _BULLET.match(plain, 0, equals)):
+        least_start = start = bullet.end()
+    tokens = list(_TOKEN.finditer(plain, start, equals))
     first = depth = 0
     # The arithmetic begins after other text and any unmatched bracket.
     for index, token in enumerate(tokens):
@@ -194,8 +196,10 @@ def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _Equ
         side = side[1:]
     if not any(token.lastgroup == "operator" for token in side[1:]):
         raise _NotArithmetic
-    previous = tokens[first - 1].end() if first else run
-    text_before = "" if is_bracketed else plain[max(low, previous - MAX_SIDE_CHARACTERS) : previous]
+    previous = tokens[first - 1].end() if first else start
+    text_before = (
+        "" if is_bracketed else plain[max(least_start, previous - MAX_SIDE_CHARACTERS) : previous]
+    )
     if not text_before and edge and edge.group() == ">>" and not is_bracketed:
         text_before = ">"
     return _EquationSide(side, text_before != "" and _may_belong(text_before, side[0], previous))
@@ -214,7 +218,7 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
     mark = before[-1]
     neighbour = before.rstrip("|")[-1:] if mark == "|" else before[-2:-1]
     is_glued = neighbour == ")" or neighbour.isdigit()
-    if mark not in _BOUNDARY or (is_adjacent and mark != ")" and is_glued):
+    if mark not in _BOUNDARY_CHARACTERS or (is_adjacent and mark != ")" and is_glued):
         raise _NotArithmetic
     return mark == ")"
 
@@ -224,7 +228,7 @@ def _read_right_side(line: str, plain: str, start: int, stop: int) -> _EquationS
     if bold := _BOLD.match(plain, start, stop):
         start = bold.end()
     right = plain[start:stop]
-    run = start + len(right) - len(right.lstrip(_CHARACTERS))
+    run = start + len(right) - len(right.lstrip(_EXPRESSION_CHARACTERS))
     side: list[re.Match[str]] = []
     depth = 0
     for token in _TOKEN.finditer(plain, start, run):
@@ -280,7 +284,7 @@ def _is_true_result(
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
     difference = abs(claimed - exact)
     has_noise = any(_decimal_places(token) >= 6 for token in (*left.tokens, *right))
-    noise = abs(exact) * _NOISE if has_noise else Fraction(0)
+    noise = abs(exact) * _ROUNDING_TOLERANCE if has_noise else Fraction(0)
     if difference <= noise:
         return True
     numbers = [token.group() for token in right if token.lastgroup == "number"]

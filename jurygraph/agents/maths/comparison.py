@@ -18,7 +18,7 @@ from jurygraph.agents.maths.kinds import AnswerKind, Matrix, read_answer, read_r
 from jurygraph.agents.maths.reading import Reading, measure_of
 from jurygraph.agents.worker_pool import WorkerPool
 
-_EQUALS = re.compile(r"(?:(?<![<>!:\\])=|\\approx(?![A-Za-z]))(?![^{}]*\})")
+_EQUALS_SIGN = re.compile(r"(?:(?<![<>!:\\])=|\\approx(?![A-Za-z]))(?![^{}]*\})")
 _ALTERNATIVES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 _OR_WORD = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|vee)(?![A-Za-z])")
 _SYMBOL = re.compile(r" ?\\?[A-Za-z]{1,7}(?:_\{?[A-Za-z0-9]{1,3}\}?)? ?(?:\( ?[A-Za-z] ?\))? ?$")
@@ -71,18 +71,18 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return []
-    alternatives = [_EQUALS.split(part) for part in _ALTERNATIVES.split(answer)]
+    alternatives = [_EQUALS_SIGN.split(part) for part in _ALTERNATIVES.split(answer)]
     is_set_of_solutions = all(len(sides) == 2 and _SYMBOL.match(sides[0]) for sides in alternatives)
     if is_set_of_solutions and len(alternatives) > 1:
-        if _EQUALS.search(reference):
+        if _EQUALS_SIGN.search(reference):
             return [answer]
         return [",".join(sides[1] for sides in alternatives)]
-    sides = _EQUALS.split(answer)
+    sides = _EQUALS_SIGN.split(answer)
     if len(sides) == 1:
         return [answer]
     if not all(side.strip() for side in sides):
         return []
-    if _EQUALS.search(reference):
+    if _EQUALS_SIGN.search(reference):
         return [answer] if len(sides) == 2 else []
     return sides[1:] if _SYMBOL.match(sides[0]) else sides
 
@@ -90,7 +90,7 @@ def claimed_expressions(answer: str, reference: str) -> list[str]:
 ComparisonStatus: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
 """`equal` and `different` are judgements; else that side cannot be read, the reference being read first."""
 
-_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
+_COMPARED_DIGITS = 300  # significant digits in which numbers are compared that are no fractions
 _CHOPPED_DIGITS = 100  # decimals after which math-verify takes a coefficient for 0; its 15 make Planck's constant 0
 _PRECISION = 30  # significant digits of numbers that are compared with decimals
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
@@ -107,9 +107,11 @@ def prepare(setup: None) -> Callable[[str, str, str], ComparisonStatus]:
     import resource  # POSIX alone has it
 
     with contextlib.suppress(ValueError, OSError):
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+        bound = (
+            MEMORY_LIMIT if hard_limit == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard_limit)
+        )
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard_limit))
     logging.disable(logging.CRITICAL)
     # The first comparison builds tables for longer than the time limit.
     compare("x+1", "1+x")
@@ -131,7 +133,7 @@ def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
         return status
     gold = read_reference(reference)
     assert gold is not None, "a reference that cannot be read has a status"
-    if any(_parse(reading.latex) is None for reading in _readings_of_answer(gold)):
+    if any(_parse_latex(reading.latex) is None for reading in _readings_of_answer(gold)):
         return "unparsed-reference"
     claimed = read_answer(answer, gold)
     if claimed is None:
@@ -202,12 +204,14 @@ def _shape_of(matrix: Matrix) -> tuple[int, int, str]:
 
 
 def _compare_expressions(answer: Reading, reference: Reading) -> ComparisonStatus:
-    gold = _parse(reference.latex)
+    gold = _parse_latex(reference.latex)
     assert gold is not None, "the reference is read first"
     if answer.latex.split() == reference.latex.split():
         return "equal"
     expressions = claimed_expressions(answer.latex, reference.latex)
-    claims = [claim for expression in expressions if (claim := _parse(expression)) is not None]
+    claims = [
+        claim for expression in expressions if (claim := _parse_latex(expression)) is not None
+    ]
     if not claims or len(claims) < len(expressions):
         return "unparsed-answer"
     try:
@@ -229,7 +233,7 @@ class _ParsedAnswer(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _parse(latex: str) -> _ParsedAnswer | None:
+def _parse_latex(latex: str) -> _ParsedAnswer | None:
     """Return the one sympy object that `latex` as a whole represents; None if it represents none, or no number.
 
     Its decimals become fractions, so that only `_are_equal_values` decides how far they may be apart.
@@ -327,8 +331,8 @@ def _is_value(value: Any) -> bool:
 def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
     """Compare two numbers exactly, or as `are_equal_numbers` does if one has decimals.
 
-    Two that are no fractions are equal if no digit of their difference is found with `_DIGITS` digits of its terms:
-    sympy calls such a part not comparable. This is relative to the numbers, however small.
+    Two that are no fractions are equal if no digit of their difference is found with `_COMPARED_DIGITS` digits of its
+    terms: sympy calls such a part not comparable. This is relative to the numbers, however small.
     """
     exact = value.doit()
     other_exact = other.doit()
@@ -343,5 +347,5 @@ def _are_equal_values(value: Any, other: Any, has_decimals: bool) -> bool:
         )
     if exact.is_Rational and other_exact.is_Rational:
         return False
-    difference = (exact - other_exact).evalf(_PRECISION, maxn=_DIGITS).as_real_imag()
+    difference = (exact - other_exact).evalf(_PRECISION, maxn=_COMPARED_DIGITS).as_real_imag()
     return all(bool(part == 0) or not part.is_comparable for part in difference)

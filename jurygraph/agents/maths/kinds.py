@@ -52,10 +52,10 @@ class Words:
 AnswerKind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
 
 # Choices
-_EMPHASIS = re.compile(
+_EMPHASIS_COMMAND = re.compile(
     r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox|bf) ?\{([^{}]*)\}|[*`$_]|\\[()]"
 )
-_SPACING = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
+_SPACING_COMMAND = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
 _CHOICE_PATTERN = re.compile(
     r"(?i:(?:(?:the )?(?:correct |right |best )?(?:option|choice|answer)(?: is)? ?:? ?)?)"
     r"(?:\((?P<round>[A-J])\)|\[(?P<square>[A-J])\]|<(?P<angle>[A-J])>|(?P<plain>[A-J])(?P<mark>[).:]?))"
@@ -63,12 +63,12 @@ _CHOICE_PATTERN = re.compile(
     re.DOTALL,
 )
 _LONE_LETTER = re.compile(r"[(\[<]?([a-j])[)\]>.]?")
-_REASON = re.compile(
+_REASON_PHRASE = re.compile(
     r"(?:because|since) .+|is (?:the )?(?:correct|right|true|best)(?: (?:answer|option|choice|one))?"
 )
 _IN_BRACKETS = re.compile(r"\((?!(?:or|not|and|but|maybe|possibly|wrong|incorrect)\b)[^()]+\)")
 # What begins so says something of the letter, and is no text of an option.
-_REMARK = re.compile(
+_REMARK_PHRASE = re.compile(
     r"(?i)(?:is|are|was|were|cannot|can|could|would|might|may|seems?|looks|not|wrong|incorrect|invalid|if|unless|but)\b"
 )
 _LEAD_WORDS = (
@@ -91,7 +91,7 @@ _MATRIX = re.compile(
     r"\\end ?\{(?P=name)\} ?(?:\\right ?)?[)\]|]?"
 )
 _ROW_END = re.compile(r"\\\\(?: ?\[[^\]]{0,20}\])?|\\cr(?![A-Za-z])")
-_WORDS = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
+_PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:[ '’-]{1,2}[^\W\d_]+)*")
 
 
 @lru_cache(maxsize=1024)
@@ -125,8 +125,8 @@ def read_answer(text: str, reference: AnswerKind) -> AnswerKind | None:
 
 def _read_choice(text: str) -> Choice | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
-    bare = _EMPHASIS.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
-    bare = " ".join(_SPACING.sub(" ", bare).split())
+    bare = _EMPHASIS_COMMAND.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
+    bare = " ".join(_SPACING_COMMAND.sub(" ", bare).split())
     if lone_letter := _LONE_LETTER.fullmatch(bare):
         return Choice(lone_letter[1].upper())
     match = _CHOICE_PATTERN.fullmatch(bare)
@@ -137,9 +137,11 @@ def _read_choice(text: str) -> Choice | None:
     is_marked = not match["plain"] or match["mark"]
     if is_marked:
         is_sentence = match["mark"] == "." and rest[:1].islower()  # "C. elegans" is no option
-        is_option = not _REMARK.match(rest) and not is_sentence
+        is_option = not _REMARK_PHRASE.match(rest) and not is_sentence
     else:
-        is_option = not rest or any(pattern.fullmatch(rest) for pattern in (_REASON, _IN_BRACKETS))
+        is_option = not rest or any(
+            pattern.fullmatch(rest) for pattern in (_REASON_PHRASE, _IN_BRACKETS)
+        )
     return Choice(letter) if is_option and not _OTHER_LETTER.search(rest) else None
 
 
@@ -176,6 +178,6 @@ def _read_matrix(text: str) -> Matrix | None:
 
 
 def _read_words(text: str) -> Words | None:
-    if not _WORDS.fullmatch(text):
+    if not _PLAIN_WORDS.fullmatch(text):
         return None
     return Words(" ".join(text.casefold().split()))

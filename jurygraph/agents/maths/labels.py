@@ -20,12 +20,12 @@ _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _LONGEST_DENIAL = 40  # characters
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=[ \t\r]|$)|[。！？]")  # "..." ends none
-_INITIAL = re.compile(r"\b[A-Za-z]\. [a-z]")
+_INITIAL_OF_NAME = re.compile(r"\b[A-Za-z]\. [a-z]")
 _ABBREVIATION = re.compile(
     r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$"
 )
 _BLANK_RUN = re.compile(r"[ \t\r\n*_`]*")
-_DISPLAYS = {r"\[": r"\]", "$$": "$$"}
+_DISPLAY_DELIMITERS = {r"\[": r"\]", "$$": "$$"}
 
 
 def _one_of_words(words: str) -> str:
@@ -60,18 +60,20 @@ def _denial_pattern() -> str:
 
 
 _BARE_LABEL = rf"{_LINE_START}A[*_ ]{{0,4}}:"
-_EQUALS = rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
+_EQUALS_LABEL = (
+    rf"{_LINE_START}(?i:(?:the |final ){{0,2}}answer) ?=(?!=)"  # program code has it, too
+)
 ANSWER_LINE = re.compile(_line_pattern("answers"), re.MULTILINE)
 ANSWER_SENTENCE = re.compile(_sentence_pattern("answers"), re.MULTILINE)
 ANSWER_PATTERN = re.compile(
     f"{_BARE_LABEL}|{ANSWER_LINE.pattern}|{ANSWER_SENTENCE.pattern}", re.MULTILINE
 )
 RESULT_PATTERN = re.compile(
-    f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS}", re.MULTILINE
+    f"{_line_pattern('results')}|{_sentence_pattern('results')}|{_EQUALS_LABEL}", re.MULTILINE
 )
 """Labels that announce an answer only where no label of an answer is: steps on the way have them, too."""
 
-_DENIAL = re.compile(_denial_pattern())
+_DENIAL_PATTERN = re.compile(_denial_pattern())
 
 
 def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> Span | None:
@@ -83,7 +85,7 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
     spans = [label.span() for label in labels.finditer(text, search_from)]
     for label_start, label_end in reversed(spans):
         words_before = text[max(0, label_start - _LONGEST_DENIAL) : label_start]
-        if _DENIAL.search(words_before):
+        if _DENIAL_PATTERN.search(words_before):
             continue
         start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
         sentence = trim(text, start, _end_of_passage(text, start, end))
@@ -94,7 +96,7 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
 
 
 def _end_of_passage(text: str, start: int, end: int) -> int:
-    closing = _DISPLAYS.get(text[start : start + 2])
+    closing = _DISPLAY_DELIMITERS.get(text[start : start + 2])
     closing_index = text.find(closing, start + 2, end) if closing else -1
     if closing_index >= 0:
         return closing_index + 2
@@ -108,7 +110,7 @@ def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
     """Yield the positions of marks that end a sentence in a range; the points of "3.5", "e.g." or "E. coli" do not."""
     for stop in _SENTENCE_END.finditer(text, start, end):
         position = stop.start()
-        is_initial = position > start and _INITIAL.match(text, position - 1)
+        is_initial = position > start and _INITIAL_OF_NAME.match(text, position - 1)
         word_before = text[max(start, position - 8) : position]
         is_abbreviation = is_initial or _ABBREVIATION.search(word_before)
         if text[position] != "." or not is_abbreviation:
@@ -119,6 +121,6 @@ def trim(text: str, start: int, end: int) -> Span | None:
     """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
     passage = text[start:end].rstrip(ORNAMENT_CHARACTERS)
     passage = passage.removesuffix(".").removesuffix("。").rstrip(ORNAMENT_CHARACTERS)
-    trimmed = passage.lstrip(ORNAMENT_CHARACTERS)
-    start += len(passage) - len(trimmed)
-    return (start, start + len(trimmed)) if trimmed else None
+    trimmed_text = passage.lstrip(ORNAMENT_CHARACTERS)
+    start += len(passage) - len(trimmed_text)
+    return (start, start + len(trimmed_text)) if trimmed_text else None

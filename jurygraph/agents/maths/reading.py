@@ -75,11 +75,11 @@ _NO_NOUN = re.compile(
 )
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
-_PHRASE = re.compile(
+_NUMBER_PHRASE = re.compile(
     r"(?P<words>(?: ?[A-Za-z$€£¥₹/][A-Za-z$€£¥₹/ ]{0,80})?)(?: ?\^ ?\{? ?(?P<power>[23]) ?\}?)?"
 )
 _UNIT_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
-_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_POWER_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _DIVISIONS = ("/", "per", "a", "an", "every")
 _GLUED_UNITS = "mgh"  # "18m", but "5s" and "5t" are products
 _ASKED_UNIT = re.compile(
@@ -89,25 +89,34 @@ _ASKED_UNIT = re.compile(
 # Numbers
 _SIGNS = str.maketrans(_WORDS["signs"])
 # Elsewhere a dash marks a range.
-_MINUS = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
-_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"} | {
-    0x3000: ord(" ")
-}
+_MINUS_SIGN = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
+_FULL_WIDTH_CHARACTERS = {
+    code: code - 0xFEE0 for code in range(0xFF02, 0xFF5F) if chr(code) != "？"
+} | {0x3000: ord(" ")}
 _SUPERSCRIPT = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
+_ROOT_SIGN = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _LATEX_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|,?\\[,!]) ?(?=[0-9]{3}(?![0-9]))")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
-_SPACING = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
+_LAYOUT_COMMAND = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])")
 # At the beginning of an answer, a tilde is "about".
-_BLANK = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")
-_WRAPPER = re.compile(
+_BLANK_COMMAND = re.compile(r"\\(?:quad|qquad)(?![A-Za-z])|\\[,;:! ]|(?<=.)~")
+_WRAPPER_COMMAND = re.compile(
     r"\\(?:boxed|fbox|text|mathrm|mathbf|textbf|mbox|mathit|textit) ?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
-_PAIRS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
-_QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
+_DELIMITER_PAIRS = (
+    ("$$", "$$"),
+    ("$", "$"),
+    (r"\(", r"\)"),
+    (r"\[", r"\]"),
+    ("**", "**"),
+    ("`", "`"),
+)
+_QUOTE_PAIRS = (('"', '"'), ("'", "'"), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 # Stops, and "is" where it stands last.
 _ANSWER_TAIL = re.compile(r"(?:[.,;。]|(?:\*\*)?(?:です|だ|である|입니다|이다|이에요|예요))$")
-_GROUP = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}")
+_TEXT_COMMAND = re.compile(
+    r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}"
+)
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
 _CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
 _INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
@@ -185,23 +194,23 @@ def fold_width(text: str) -> str:
 
     The signs "！" and "？" stay: they end a sentence also where no blank follows.
     """
-    return text if text.isascii() else text.translate(_FULL_WIDTH)
+    return text if text.isascii() else text.translate(_FULL_WIDTH_CHARACTERS)
 
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
     bare = _SUPERSCRIPT.sub(_to_latex_power, fold_width(text))
     bare = bare.translate(_SIGNS)
-    bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
+    bare = _ROOT_SIGN.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
     bare = _LATEX_THOUSANDS.sub(",", bare)
     bare = _LATEX_COMMA.sub(".", bare)
-    bare = _SPACING.sub("", bare)
-    bare = _BLANK.sub("  ", bare)  # two blanks: never a mark of thousands
+    bare = _LAYOUT_COMMAND.sub("", bare)
+    bare = _BLANK_COMMAND.sub("  ", bare)  # two blanks: never a mark of thousands
     bare = strip_wrappers(bare)
-    bare = _GROUP.sub(lambda group: f" {group[1].strip()}", bare)
+    bare = _TEXT_COMMAND.sub(lambda group: f" {group[1].strip()}", bare)
     bare = bare.replace(r"\$", "$")
     bare = _DEGREES.sub(" degrees ", bare)
-    return _MINUS.sub(r"\1-", " ".join(bare.split()))
+    return _MINUS_SIGN.sub(r"\1-", " ".join(bare.split()))
 
 
 def _to_latex_power(power: re.Match[str]) -> str:
@@ -220,14 +229,14 @@ def strip_wrappers(text: str) -> str:
 
 
 def _unwrap_marks(text: str) -> str:
-    for mark_open, mark_close in (*_PAIRS, *_QUOTES):
+    for mark_open, mark_close in (*_DELIMITER_PAIRS, *_QUOTE_PAIRS):
         inner = text[len(mark_open) : -len(mark_close)]
         is_marked = text.startswith(mark_open) and text.endswith(mark_close)
         if is_marked and len(text) > 2 * len(mark_open):
             # A mark within, or an escaped one at the end: the outer two are no pair.
             is_pair = mark_open not in inner.replace(r"\$", "") and not inner.endswith("\\")
             return inner if is_pair else text
-    wrapper = _WRAPPER.fullmatch(text)
+    wrapper = _WRAPPER_COMMAND.fullmatch(text)
     return wrapper[1] if wrapper else _ANSWER_TAIL.sub("", text)
 
 
@@ -276,7 +285,7 @@ def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | 
     `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
     phrase = _DOLLAR_WORD.sub("", rest) if "$" in money else rest
-    match = _PHRASE.fullmatch(_UNIT_JOINT.sub(" ", phrase))
+    match = _NUMBER_PHRASE.fullmatch(_UNIT_JOINT.sub(" ", phrase))
     if match is None:
         return None
     spaced = " ".join(match["words"].replace("/", " / ").split())
@@ -316,8 +325,8 @@ def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None
         if all(map(_is_plain, words[index + 1 :])):
             words = words[:index]
     *adjectives, noun = words or [""]
-    if adjectives and adjectives[0] in _POWERS and power == 1:
-        power = _POWERS[adjectives.pop(0)]
+    if adjectives and adjectives[0] in _POWER_WORDS and power == 1:
+        power = _POWER_WORDS[adjectives.pop(0)]
     if len(adjectives) > 2 or not all(map(_is_mere_adjective, adjectives)):
         return None
     measure = measure_of(noun)

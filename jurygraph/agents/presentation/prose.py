@@ -29,7 +29,7 @@ from jurygraph.agents.presentation.variants import (
     FAMILIES,
     HEADINGS,
     MAX_ORDER_DRAWS,
-    ORIGINAL,
+    ORIGINAL_FAMILY,
     Presentation,
     PresentationFamily,
     PresentationSet,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 STATUSES = ("met", "met in part", "not met")
-NO_RECORD = "no record of the text was found in it"
+NO_RECORD_REASON = "no record of the text was found in it"
 UNREADABLE_REASON = "no record, read back"
 
 
@@ -94,7 +94,7 @@ class Prose(NamedTuple):
 
     @property
     def original(self) -> Presentation:
-        return Presentation(ORIGINAL, 0, self.response.text, self.response.data)
+        return Presentation(ORIGINAL_FAMILY, 0, self.response.text, self.response.data)
 
     def statements(self) -> dict[str, Statement]:
         """Return what a model has to say in other words: a statement for each piece that is no heading."""
@@ -141,11 +141,15 @@ async def read_prose(
     deriver = Extract(records=_records(people))
     material = await deriver.derive(DeriverInput(view, response, {}, client))
     if material.status == "failed" or not material.evidence:
-        return NO_RECORD if material.failure is None else material.failure.message or NO_RECORD
+        return (
+            NO_RECORD_REASON
+            if material.failure is None
+            else material.failure.message or NO_RECORD_REASON
+        )
     pieces, end = split(response.text)
     known = tuple(people) or _people_in(material)
-    labelled = _label(pieces, material)
-    return Prose(response, labelled, end, known, _said(material, known), material.note)
+    labelled = _label_pieces(pieces, material)
+    return Prose(response, labelled, end, known, _prose_facts(material, known), material.note)
 
 
 def _people_in(material: Material) -> tuple[str, ...]:
@@ -166,7 +170,7 @@ def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], 
                 yield kind, record, evidence
 
 
-def _said(material: Material, people: Sequence[str]) -> ProseFacts:
+def _prose_facts(material: Material, people: Sequence[str]) -> ProseFacts:
     quotes = {}
     statuses = []
     for kind, record, evidence in _read_records(material):
@@ -186,10 +190,10 @@ def _said(material: Material, people: Sequence[str]) -> ProseFacts:
 
 # Pieces
 
-_LINE = re.compile(r"[^\n]*\S")
+_NONEMPTY_LINE = re.compile(r"[^\n]*\S")
 _LINE_START = re.compile(r"[^\S\n]*(?:#{1,6}[^\S\n]+|(?:[-+•]|\*(?!\*)|\d+[.)])[^\S\n]+)?")
 _HEADING = re.compile(r"[^\S\n]*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?$|[^.!?|\n]{1,60}:$)")
-_GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
+_SENTENCE_GAP = re.compile(r"[.!?…]*[\"”’)\]*]*\s+")
 _BACK_REFERENCE = re.compile(
     r"(?:however|but|so|then|therefore|instead|also|and|both|otherwise|still|yet|he|she|they|it|this|that|these|those"
     r"|his|her|their|its)\b",
@@ -202,7 +206,7 @@ def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0
-    for line in _LINE.finditer(text):
+    for line in _NONEMPTY_LINE.finditer(text):
         start = _LINE_START.match(text, line.start(), line.end())
         assert start is not None, "everything in it may be absent"
         is_heading = _HEADING.match(line.group()) is not None
@@ -218,16 +222,16 @@ def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
 
 def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
     for mark in sentence_ends(text, start, stop):
-        gap = _GAP.match(text, mark, stop)
-        if gap is not None and gap.end() < stop:
-            yield gap.end()
+        sentence_gap = _SENTENCE_GAP.match(text, mark, stop)
+        if sentence_gap is not None and sentence_gap.end() < stop:
+            yield sentence_gap.end()
 
 
 def join(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
-def _label(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
+def _label_pieces(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
     """Return the pieces with what the records that quote them are about."""
     labelled = list(pieces)
     starts = []
@@ -312,12 +316,12 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
             return
         for _ in range(MAX_ORDER_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))
-            yield join(_exchange(prose.pieces, groups, order), prose.end)
+            yield join(_reorder_groups(prose.pieces, groups, order), prose.end)
 
     return draw
 
 
-def _exchange(
+def _reorder_groups(
     pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
 ) -> list[ProsePiece]:
     """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
@@ -379,12 +383,12 @@ def _headings(prose: Prose, rng: random.Random) -> Iterator[str]:
     for step in range(1, len(HEADINGS["itinerary"])):
         pieces = []
         for piece in prose.pieces:
-            renamed = _rename(piece.text, step) if piece.is_heading else piece.text
+            renamed = _rename_heading(piece.text, step) if piece.is_heading else piece.text
             pieces.append(piece._replace(text=renamed))
         yield join(pieces, prose.end)
 
 
-def _rename(heading: str, step: int) -> str:
+def _rename_heading(heading: str, step: int) -> str:
     title = heading.strip("*: ")
     for kind, titles in HEADINGS.items():
         for number, known in enumerate(titles):
@@ -413,7 +417,7 @@ def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
     yield re.sub(r"(?<=\S )(\d[\d.,:]*\d|\d)(?![*\w])", r"**\1**", text)
 
 
-_DRAWS: Mapping[PresentationFamily, ProseDraw] = {
+_DRAWS_BY_FAMILY: Mapping[PresentationFamily, ProseDraw] = {
     "stakeholder-section-order": _reordered(_sections),
     "satisfaction-summary-order": _reordered(_pieces_about("summary")),
     "shared-benefit-attribution": _attributions,
@@ -433,7 +437,7 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
     seed = hashlib.sha256(text.encode()).hexdigest()
     found = PresentationSet(prose.original)
     for family in FAMILIES if versions else ():
-        drawn = _DRAWS[family](prose, random.Random(f"{family} {seed}"))
+        drawn = _DRAWS_BY_FAMILY[family](prose, random.Random(f"{family} {seed}"))
         texts = [other for other in dict.fromkeys(drawn) if other != text][:versions]
         found.add_family(family, dict.fromkeys(texts, prose.response.data), versions)
     return found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from jurygraph.agents.presentation.variants import (
-    ORIGINAL,
+    ORIGINAL_FAMILY,
     SERVED_FIELD,
     FactDocument,
     FactRecord,
@@ -55,7 +55,7 @@ class Statement(NamedTuple):
     is_underserved: bool = False
 
 
-_TIME = re.compile(
+_TIME_OF_DAY = re.compile(
     r"\b\d{1,2}:\d{2}(?:\s?[ap]m\b)?|\b(?:noon|midday|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
     re.IGNORECASE,
 )
@@ -69,27 +69,29 @@ _NUMBER = re.compile(
     r"|second|third|fourth|fifth|sixth|dozen|half|twice)\b",
     re.IGNORECASE,
 )
-_VALUES: Mapping[Invariant, re.Pattern[str]] = {
-    "times": _TIME,
+_VALUE_PATTERNS: Mapping[Invariant, re.Pattern[str]] = {
+    "times": _TIME_OF_DAY,
     "prices": _PRICE,
     "numbers": _NUMBER,
 }
-_NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
+_PROPER_NAME = re.compile(r"(?<![.!?:#|*\-] )(?<!^)(?<![\"“(#*])\b[^\W\d_]\w+")
 _PARTIAL_WORDS = (
     r"not (?:fully|entirely|wholly|completely)|in part|part(?:ly|ially?)|somewhat|mostly|half"
 )
-_NEGATION = (
+_NEGATION_WORDS = (
     r"not|no|never|none|neither|nor|cannot|without"
     r"|un(?:met|satisfied|fulfilled)|fail\w*|violat\w+|miss(?:ed|es)"
 )
-_POSITIVE = r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
-_STATUS = {"in part": _PARTIAL_WORDS, "not met": _NEGATION, "met": _POSITIVE}
+_POSITIVE_WORDS = (
+    r"met|meets?|satisf\w+|fulfil\w*|kept|keeps|respect\w*|honou?r\w*|observed|holds?|held"
+)
+_STATUS_WORDS = {"in part": _PARTIAL_WORDS, "not met": _NEGATION_WORDS, "met": _POSITIVE_WORDS}
 """The classes of a status; the first that a text has is its status."""
-_STRENGTH = {
+_STRENGTH_WORDS = {
     "bound above": r"at most|up to|no more than|not more than|maximum|or less",
     "bound below": r"at least|no less than|not less than|minimum|or more",
     "in part": _PARTIAL_WORDS,
-    "negation": rf"{_NEGATION}|hardly|barely",
+    "negation": rf"{_NEGATION_WORDS}|hardly|barely",
     "necessity": r"must|has to|have to|required?|needs? to|always|certain(?:ly)?|definitely|sure(?:ly)?|guarantee\w*",
     "possibility": r"may|might|could|possib\w+|perhaps|maybe|probab\w+|likely",
     "wholeness": r"fully|completely|entirely|wholly|perfect(?:ly)?|all|every\w*|only|just",
@@ -187,7 +189,7 @@ def _broken_in_passage(
     statement: Statement, text: str, people: Set[str], values: Set[str]
 ) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
-    for invariant, pattern in _VALUES.items():
+    for invariant, pattern in _VALUE_PATTERNS.items():
         if _values(pattern, text) != _values(pattern, statement.text):
             return invariant
     if mentioned_people(text, people) != statement.people:
@@ -213,14 +215,14 @@ def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
         return False
     if any(_contains(text, words) for words in others):
         return False
-    if not all(_contains(statement.text, name) for name in _names(text)):
+    if not all(_contains(statement.text, name) for name in _proper_names(text)):
         return False
-    return all(_contains(text, name) for name in _names(statement.text))
+    return all(_contains(text, name) for name in _proper_names(statement.text))
 
 
-def _names(text: str) -> set[str]:
+def _proper_names(text: str) -> set[str]:
     """Return the words with a capital letter that do not begin a sentence or a line."""
-    return {name.group() for name in _NAME.finditer(text) if name.group()[0].isupper()}
+    return {name.group() for name in _PROPER_NAME.finditer(text) if name.group()[0].isupper()}
 
 
 def _values(pattern: re.Pattern[str], text: str) -> set[str]:
@@ -238,7 +240,7 @@ def _without_words(text: str, verbatim: Iterable[str]) -> str:
     return text
 
 
-def _find(words: str) -> re.Pattern[str]:
+def _compile_words(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 
@@ -249,7 +251,9 @@ def _expand_contractions(text: str) -> str:
 def _status_class(text: str) -> str:
     """Return the class of a status, or the text itself if it has none of the known words."""
     classes = (
-        name for name, words in _STATUS.items() if _find(words).search(_expand_contractions(text))
+        name
+        for name, words in _STATUS_WORDS.items()
+        if _compile_words(words).search(_expand_contractions(text))
     )
     return next(classes, text.casefold())
 
@@ -257,15 +261,15 @@ def _status_class(text: str) -> str:
 def count_strengths(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     text = _expand_contractions(text)
-    for name, words in _STRENGTH.items():
-        text, counts[name] = _find(words).subn(" ", text)
+    for name, words in _STRENGTH_WORDS.items():
+        text, counts[name] = _compile_words(words).subn(" ", text)
     return +counts
 
 
 Rewriting = Literal["causal-direction", "under-served-evidence", "paraphrase", "topic-position"]
 REWRITINGS: tuple[Rewriting, ...] = get_args(Rewriting)
-PROMPT = "presentation"
-NO_REPLY = "no usable reply"
+PROMPT_NAME = "presentation"
+NO_REPLY_REASON = "no usable reply"
 
 
 class PassageReply(FrozenModel):
@@ -346,7 +350,7 @@ async def rewrite(data: Any, client: "JudgeClient", versions: int = 5) -> Presen
     document = document_of(data)
     if document is None:
         return None
-    original = Presentation(ORIGINAL, 0, render(document), data_of(document))
+    original = Presentation(ORIGINAL_FAMILY, 0, render(document), data_of(document))
     return await rewrite_statements(original, statements_of(document), client, versions)
 
 
@@ -368,7 +372,7 @@ async def rewrite_statements(
             continue
         numbers = range(1, versions + 1)
         written = await gather_all(
-            _write(original.text, statements, client, family, number) for number in numbers
+            _write_version(original.text, statements, client, family, number) for number in numbers
         )
         texts = {}
         for text, problem in written:
@@ -380,7 +384,7 @@ async def rewrite_statements(
     return found
 
 
-async def _write(
+async def _write_version(
     original: str,
     statements: Mapping[str, Statement],
     client: "JudgeClient",
@@ -398,7 +402,7 @@ async def _write(
     }
     size = 2 * sum(len(statement.text) for statement in statements.values())
     request = client.request(
-        load_prompt(PROMPT), PassagesReply, variables, sample=number, max_reply_tokens=size
+        load_prompt(PROMPT_NAME), PassagesReply, variables, sample=number, max_reply_tokens=size
     )
 
     def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
@@ -407,5 +411,5 @@ async def _write(
         return text, broken_invariant(statements, passages)
 
     return await ask_model(
-        client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY)
+        client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY_REASON)
     )

@@ -45,14 +45,18 @@ HEADINGS: Mapping[str, Sequence[str]] = {
 SERVED_FIELD = "serves"
 """Field of a record of what several share: the names of those that it serves."""
 
-_ATOM = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
-_LIST = rf"\[(?:{_ATOM}(?:, {_ATOM})*)?\]"
-_PAIR = re.compile(rf"(?P<field>{_ATOM}): (?P<value>{_LIST}|{_ATOM})(?:; |$)")
-_CLAUSE = re.compile(rf"[Ii]ts (?P<field>{_ATOM}) is (?P<value>{_LIST}|{_ATOM})(?:; |\.$)")
-_CELL = re.compile(rf" *({_LIST}|{_ATOM}|) *\|")
-_ITEM = re.compile(rf"({_ATOM})(?:, |$)")
+_ATOM_PATTERN = r'(?:"(?:[^"\\]|\\.)*"|[^"|*]+?)'
+_LIST_PATTERN = rf"\[(?:{_ATOM_PATTERN}(?:, {_ATOM_PATTERN})*)?\]"
+_FIELD_VALUE_PAIR = re.compile(
+    rf"(?P<field>{_ATOM_PATTERN}): (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |$)"
+)
+_CLAUSE = re.compile(
+    rf"[Ii]ts (?P<field>{_ATOM_PATTERN}) is (?P<value>{_LIST_PATTERN}|{_ATOM_PATTERN})(?:; |\.$)"
+)
+_TABLE_CELL = re.compile(rf" *({_LIST_PATTERN}|{_ATOM_PATTERN}|) *\|")
+_LIST_ITEM = re.compile(rf"({_ATOM_PATTERN})(?:, |$)")
 _BULLET = re.compile(r"^(?:[-+•]|\*(?!\*)|\d+[.)]) +")
-_ENTRY = re.compile(r"Entry \d+")
+_ENTRY_HEADING = re.compile(r"Entry \d+")
 _UNSAFE_TEXT = re.compile(
     r"""["`;|*#\[\]\\]|[:,.](?:\s|$)|(?:^|\s)(?:is|[Ii]ts|Entry)(?:\s|$)|\s\s|^[-+•]|^\d+\)|^\s|\s$"""
 )
@@ -102,8 +106,8 @@ def document_of(data: Any) -> FactDocument | None:
         rows = [{"stakeholder": name, **statuses} for name, statuses in summary.items()]
         sections.append(Section("summary", _records(rows)))
         sections.append(Section("shared", _records(parts.get("shared", []))))
-        tradeoffs = [{"text": sentence} for sentence in parts.get("tradeoffs", [])]
-        sections.append(Section("tradeoffs", _records(tradeoffs)))
+        tradeoff_records = [{"text": sentence} for sentence in parts.get("tradeoffs", [])]
+        sections.append(Section("tradeoffs", _records(tradeoff_records)))
     except (ValidationError, TypeError):
         return None
     return tuple(section for section in sections if section.records) or None
@@ -152,7 +156,7 @@ def render(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B
     for section in document:
         heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]
         if section.kind == "stakeholder":
-            heading = f"{heading} {_write(section.name)}"
+            heading = f"{heading} {_write_value(section.name)}"
         form = layout.itinerary if section.kind == "itinerary" else layout.rest
         lines = [f"{layout.indent}{line}" for line in _lines(section.records, form, layout)]
         blocks.append("\n".join([f"## {heading}", *lines]))
@@ -165,11 +169,17 @@ def _lines(records: Sequence[FactRecord], form: LayoutFormat, layout: Layout) ->
         return
     mark = layout.emphasis
     for number, record in enumerate(records, 1):
-        pairs = [f"{mark}{_write(field)}{mark}: {_write(value)}" for field, value in record.items()]
+        pairs = [
+            f"{mark}{_write_value(field)}{mark}: {_write_value(value)}"
+            for field, value in record.items()
+        ]
         if form == "blocks":
             yield from [f"Entry {number}", *pairs]
         elif form == "prose":
-            clauses = [f"its {_write(field)} is {_write(value)}" for field, value in record.items()]
+            clauses = [
+                f"its {_write_value(field)} is {_write_value(value)}"
+                for field, value in record.items()
+            ]
             yield f"I{'; '.join(clauses)[1:]}."
         else:
             bullet = layout.bullet if form == "bullets" else f"{number}."
@@ -179,9 +189,9 @@ def _lines(records: Sequence[FactRecord], form: LayoutFormat, layout: Layout) ->
 def _table_lines(records: Sequence[FactRecord], form: LayoutFormat) -> Iterator[str]:
     """Yield a Markdown table: a row for each record, or in the form `columns` a column."""
     fields = list(dict.fromkeys(chain.from_iterable(records)))
-    rows = [[_write(field) for field in fields]]
+    rows = [[_write_value(field) for field in fields]]
     for record in records:
-        rows.append([_write(record[field]) if field in record else "" for field in fields])
+        rows.append([_write_value(record[field]) if field in record else "" for field in fields])
     if form == "columns":
         numbers = ["", *map(str, range(1, len(rows)))]
         rows = [numbers, *map(list, zip(*rows, strict=True))]
@@ -190,22 +200,22 @@ def _table_lines(records: Sequence[FactRecord], form: LayoutFormat) -> Iterator[
         yield f"| {' | '.join(row)} |"
 
 
-def _write(value: FactValue) -> str:
+def _write_value(value: FactValue) -> str:
     """Return a value as a layout shows it: as it is, or as JSON where it could be read as something else."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_write, value))}]"
+        return f"[{', '.join(map(_write_value, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT.search(value)
-    if is_plain and _read(value) == value:
+    if is_plain and _read_value(value) == value:
         return value
     quoted = json.dumps(value, ensure_ascii=not value.isprintable())
     return quoted.replace("|", "\\u007c").replace("*", "\\u002a")
 
 
-def _read(text: str) -> Any:
+def _read_value(text: str) -> Any:
     if text.startswith("[") and text.endswith("]"):
-        return [_read(item) for item in _ITEM.findall(text[1:-1])]
+        return [_read_value(item) for item in _LIST_ITEM.findall(text[1:-1])]
     try:
         return json.loads(text)
     except ValueError:
@@ -229,7 +239,7 @@ def parse(text: str) -> FactDocument:
             )
             if prefix is None:
                 raise ValueError(f"{heading!r} is no heading")
-            name = str(_read(heading.removeprefix(f"{prefix} ")))
+            name = str(_read_value(heading.removeprefix(f"{prefix} ")))
         sections.append(Section(kind, tuple(_parse_lines(lines)), name))
     return tuple(sections)
 
@@ -237,33 +247,37 @@ def parse(text: str) -> FactDocument:
 def _parse_lines(lines: Sequence[str]) -> list[FactRecord]:
     if lines[0].startswith("|"):
         # Without the second line, which divides the header from the rows.
-        rows = [_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]
+        rows = [_TABLE_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]
         if rows[0][0] == "":
             rows = list(map(list, zip(*rows[1:], strict=True)))
-        fields = [str(_read(cell)) for cell in rows[0]]
+        fields = [str(_read_value(cell)) for cell in rows[0]]
         return [
-            {field: _read(cell) for field, cell in zip(fields, row, strict=True) if cell != ""}
+            {
+                field: _read_value(cell)
+                for field, cell in zip(fields, row, strict=True)
+                if cell != ""
+            }
             for row in rows[1:]
         ]
     records: list[FactRecord] = []
-    has_entries = any(_ENTRY.fullmatch(line) for line in lines)
+    has_entries = any(_ENTRY_HEADING.fullmatch(line) for line in lines)
     for line in lines:
-        if not has_entries or _ENTRY.fullmatch(line):
+        if not has_entries or _ENTRY_HEADING.fullmatch(line):
             records.append({})
-        if not _ENTRY.fullmatch(line):
+        if not _ENTRY_HEADING.fullmatch(line):
             records[-1] |= _parse_record(_BULLET.sub("", line))
     return records
 
 
 def _parse_record(line: str) -> FactRecord:
-    pattern = _CLAUSE if line.startswith("Its ") else _PAIR
-    plain = re.sub(rf"\*\*({_ATOM})\*\*: ", r"\1: ", line)
+    pattern = _CLAUSE if line.startswith("Its ") else _FIELD_VALUE_PAIR
+    plain = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
     end = 0
     for match in pattern.finditer(plain):
         if match.start() != end:
             break
-        record[str(_read(match["field"]))] = _read(match["value"])
+        record[str(_read_value(match["field"]))] = _read_value(match["value"])
         end = match.end()
     if end != len(plain):
         raise ValueError(f"{line!r} is no record")
@@ -403,7 +417,7 @@ FAMILIES: dict[PresentationFamily, Draw] = {
     "section-header": _headings,
     "low-level-formatting": _typography_variants,
 }
-ORIGINAL = "original"
+ORIGINAL_FAMILY = "original"
 
 
 def present(data: Any, versions: int = 5) -> PresentationSet | None:
@@ -419,7 +433,7 @@ def present(data: Any, versions: int = 5) -> PresentationSet | None:
     text = render(document)
     form = canonical_form(document)
     seed = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    found = PresentationSet(Presentation(ORIGINAL, 0, text, data_of(parse(text))))
+    found = PresentationSet(Presentation(ORIGINAL_FAMILY, 0, text, data_of(parse(text))))
     for family, draw in FAMILIES.items() if versions else ():
         texts: dict[str, JsonValue] = {}
         tried_texts = {text}

@@ -80,7 +80,7 @@ class ArgumentsRule(NamedTuple):
             return False
         rule = self.overrides.get(call.name) or self.mode
         if isinstance(rule, str):
-            return _MODES[rule](arguments, expected)
+            return _ARGUMENT_COMPARISONS[rule](arguments, expected)
         return all(_has_equal(arguments, expected, path.split(".")) for path in rule)
 
 
@@ -88,7 +88,7 @@ def _are_arguments_part(arguments: Arguments, others: Arguments) -> bool:
     return all(name in others and others[name] == value for name, value in arguments.items())
 
 
-_MODES: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
+_ARGUMENT_COMPARISONS: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
     "exact": lambda arguments, reference: arguments == reference,
     "ignore": lambda arguments, reference: True,
     "subset": _are_arguments_part,

@@ -425,7 +425,7 @@ def _occurs_in_text(figures: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-_CODE = re.compile(
+_CODE_WORD = re.compile(
     r"\b(?!\d\d?[ap]m\b)(?=\w*\d)(?=\w*[^\W\d_])\w{4,}\b|\b\d+(?:[-:/]\d+)+(?=(?:[ap]m)?\b)"
     r"|\b\d+(?:\.\d+){2,}\b|\b0\d{3,}\b",
     re.IGNORECASE,
@@ -445,6 +445,6 @@ def _figures_of(text: IndexedText) -> Mapping[float | str, Passage]:
     for match in _NUMBER.finditer(text.text):
         value = float(match[0].replace(".", "").replace(",", "."))
         figures.setdefault(value, Passage(*match.span(), match[0]))
-    for match in _CODE.finditer(text.text):
+    for match in _CODE_WORD.finditer(text.text):
         figures.setdefault(match[0], Passage(*match.span(), match[0]))
     return figures

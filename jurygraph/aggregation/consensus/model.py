@@ -255,13 +255,13 @@ class FitSettings(NamedTuple):
     diagonal: float = 0.8
 
 
-_PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
+_PAPER_SETTINGS = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
 PRESETS: Mapping[Preset, FitSettings] = {
-    "converged": _PAPER._replace(
+    "converged": _PAPER_SETTINGS._replace(
         floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
     ),
-    "paper": _PAPER,
-    "paper-synthetic": _PAPER._replace(
+    "paper": _PAPER_SETTINGS,
+    "paper-synthetic": _PAPER_SETTINGS._replace(
         prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"
     ),
 }

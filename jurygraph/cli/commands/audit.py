@@ -200,10 +200,10 @@ def close(run: RunFolder, json: JsonOption = False) -> None:
     contents: list[dict[str, Any]] = []
     lines: list[str] = []
     for member in members or [run]:
-        closed = close_run(member)
-        counts = f"{closed.traces} traces, {closed.records} records"
-        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closed.head}"]
-        contents.append({"run": str(member), **closed._asdict()})
+        closed_run = close_run(member)
+        counts = f"{closed_run.traces} traces, {closed_run.records} records"
+        lines += [escape_line(f"{member} is closed: {counts}"), f"head {closed_run.head}"]
+        contents.append({"run": str(member), **closed_run._asdict()})
     content = {"run": str(run), "runs": contents} if members else contents[0]
     print_report(json, content, lines)
 

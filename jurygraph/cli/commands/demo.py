@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.schema import Trace
 
-_PACKAGE = Path(__file__).parents[2]
-_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent / "examples")
+_PACKAGE_FOLDER = Path(__file__).parents[2]
+_EXAMPLE_FOLDERS = (_PACKAGE_FOLDER / "examples", _PACKAGE_FOLDER.parent / "examples")
 """The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
 _OTHERS_SCRIPT = "others.py"
 _MOST_CHARACTERS = 180
@@ -92,12 +92,12 @@ def demo(
 
 def _find_examples(every: bool) -> Path:
     """Return the folder of the examples. Raises `InputError` where `every` needs those that a wheel does not have."""
-    for folder in _EXAMPLES:
+    for folder in _EXAMPLE_FOLDERS:
         if (folder / (_OTHERS_SCRIPT if every else "maths")).exists():
             return folder
     if every:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
-    raise InputError(f"{_EXAMPLES[0]}: is missing; install jurygraph again")
+    raise InputError(f"{_EXAMPLE_FOLDERS[0]}: is missing; install jurygraph again")
 
 
 def _write_page(folder: Path, response: str) -> Path:

@@ -128,18 +128,18 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
     parents = [number[edge.parent] - 1 for edge in rubric.edges]
     children = [number[edge.child] - 1 for edge in rubric.edges]
     gear.compile(len(names), parents, children, names)  # refuses a cycle
-    title = _label(_wrap_text(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
+    title = _join_label(_wrap_text(f"Rubric of task {task}", 3 * _LINE_LENGTH, 2))
     lines = ["flowchart TD", f'  subgraph rubric["{title}"]', "    direction TB"]
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     penalties = []
     for criterion in rubric.criteria:
         node = f"n{number[criterion.id]}"
         role = criterion.role or annotated_roles.get(criterion.id)
-        lines.append(f"    {node}{_node(criterion, role)}")
+        lines.append(f"    {node}{_draw_node(criterion, role)}")
         if criterion.weight < 0:
             penalties.append(node)
     for edge in rubric.edges:
-        arrow = f'{_ARROWS[edge.kind]}|"{_encode(_edge_label(edge))}"|'
+        arrow = f'{_ARROWS[edge.kind]}|"{_encode_letters(_edge_label(edge))}"|'
         lines.append(f"    n{number[edge.parent]} {arrow} n{number[edge.child]}")
     lines.append("  end")
     if penalties:
@@ -147,14 +147,14 @@ def to_mermaid(task: str, rubric: Rubric) -> str:
     return "\n".join([*lines, ""])
 
 
-def _node(criterion: Criterion, role: str | None) -> str:
-    name = _label(_wrap_text(criterion.id, _LINE_LENGTH, 2))
+def _draw_node(criterion: Criterion, role: str | None) -> str:
+    name = _join_label(_wrap_text(criterion.id, _LINE_LENGTH, 2))
     sign = "+" if criterion.weight > 0 else ""
     number = str(criterion.weight).removesuffix(".0")
     heading = f"weight {sign}{number}".replace("-", "−")
     if role:
         heading = f"{role}, {heading}"
-    text = _label([heading, *_wrap_text(criterion.text, _LINE_LENGTH, _MAX_LINES)])
+    text = _join_label([heading, *_wrap_text(criterion.text, _LINE_LENGTH, _MAX_LINES)])
     label = f"<b>{name}</b><br/>{text}"
     return f'{{{{"{label}"}}}}' if criterion.weight < 0 else f'["{label}"]'
 
@@ -170,11 +170,11 @@ def _wrap_text(text: str, length: int, most: int) -> list[str]:
     return textwrap.wrap(line, length, max_lines=most, placeholder="…") or [""]
 
 
-def _label(lines: Iterable[str]) -> str:
-    return "<br/>".join(map(_encode, lines))
+def _join_label(lines: Iterable[str]) -> str:
+    return "<br/>".join(map(_encode_letters, lines))
 
 
-def _encode(text: str) -> str:
+def _encode_letters(text: str) -> str:
     encoded = ""
     for letter in text.translate(_REPLACEMENTS):
         is_safe = letter.isalnum() or letter in _SAFE_CHARACTERS

@@ -40,11 +40,11 @@ from jurygraph.sources.ratings import is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
-RATINGS = "ratings"
+RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
 RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
-FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS)
-FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS)
+FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
+FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
 _MOST_CLASSES = 10
 """More different words than this are texts, and no scale."""
@@ -139,22 +139,22 @@ def import_(
     named = named_columns(item=item, label=label, annotator=annotator)
     used_options = {
         "--scale": (scale, SCALES),
-        "--ratings": (ratings, (RATINGS,)),
-        "--column": (column, (RATINGS,)),
+        "--ratings": (ratings, (RATINGS_FORMAT,)),
+        "--column": (column, (RATINGS_FORMAT,)),
         "--rater-columns": (raters, ("wide",)),
         "--id-column": (item, FORMATS_WITH_COLUMNS),
         "--target-column": (label, FORMATS_WITH_COLUMNS),
-        "--reviewer-column": (annotator, ("qualtrics", RATINGS)),
+        "--reviewer-column": (annotator, ("qualtrics", RATINGS_FORMAT)),
     }
     _check_options(form, files, only)
     for name, (value, forms) in used_options.items():
         if value and form not in forms:
             raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
-    if form in (*RATING_FORMATS, RATINGS):
+    if form in (*RATING_FORMATS, RATINGS_FORMAT):
         _refuse_other_suffix(target)
     if target != "-":
         refuse_unwritable(target, *files)
-    if form == RATINGS:
+    if form == RATINGS_FORMAT:
         _import_ratings(files[0], target, ratings, {**named, **parse_columns(column)}, json)
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
@@ -203,8 +203,8 @@ def _import_ratings(
         )
     _refuse_other_suffix(ratings)
     refuse_unwritable(ratings, file)
-    _write(tasks, _json_lines(table.tasks))
-    _write(ratings, _json_lines(table.votes))
+    _write_tasks(tasks, _json_lines(table.tasks))
+    _write_tasks(ratings, _json_lines(table.votes))
     annotators = {vote.annotator for vote in table.votes}
     counts = {
         "tasks": len(table.tasks),
@@ -239,7 +239,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
-    _write(target, _json_lines(votes))
+    _write_tasks(target, _json_lines(votes))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
     counts = {
@@ -304,7 +304,7 @@ def _import_tasks(
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
     notes: defaultdict[str, list[str]] = defaultdict(list)
-    _write(target, _json_lines(_select_tasks(rows, only, counts, notes)))
+    _write_tasks(target, _json_lines(_select_tasks(rows, only, counts, notes)))
     counts_by_note = {what: len(locations) for what, locations in notes.items()}
     print_report(
         json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
@@ -349,7 +349,7 @@ def _select_tasks(
         )
 
 
-def _write(tasks: str, content: Iterator[bytes]) -> None:
+def _write_tasks(tasks: str, content: Iterator[bytes]) -> None:
     first = list(islice(content, 1))  # an unreadable file fails before a draft is created
     lines = chain(first, content)
     if tasks == "-":

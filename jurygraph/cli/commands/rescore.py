@@ -116,7 +116,7 @@ def rescore(
         _write_artifact(artifact, maps, learned)
     maps_made = [calibration_report for _, calibration_report in calibrated.values()]
     output = ReportOutput(json=json)
-    output.write(_report({"run": str(folder)}, result, learned, maps_made))
+    output.write(_rescoring_report({"run": str(folder)}, result, learned, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
@@ -165,7 +165,7 @@ def _calibrate(
     return calibrated
 
 
-def _report(
+def _rescoring_report(
     identity: dict[str, Any],
     result: RescoringResult,
     learned: Mapping[str, LearnedPanel],

@@ -292,7 +292,7 @@ def export(
                     report=report or (lambda count: None),
                 )
                 content = exporter.read(stored_run, options, opened)
-            _write(output, content)
+            _write_lines(output, content)
 
 
 def _format_of_file(output: str | None) -> str:
@@ -301,16 +301,16 @@ def _format_of_file(output: str | None) -> str:
         names = ", ".join(EXPORTERS)
         raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
     suffix = _suffix_of(output)
-    endings: dict[str, str] = {}
+    format_of_suffix: dict[str, str] = {}
     for name, (form, *_) in EXPORTERS.items():
-        endings.setdefault(form.suffix, name)
-    if suffix not in endings:
-        listed = ", ".join(endings)
+        format_of_suffix.setdefault(form.suffix, name)
+    if suffix not in format_of_suffix:
+        listed = ", ".join(format_of_suffix)
         hint = f"end it in {listed}, or use --to"
         if suffix in (".html", ".pdf"):
             hint = f"{hint}; `jurygraph report` writes a page that can be printed"
         raise InputError(f"{output}: its ending names no format; {hint}")
-    return endings[suffix]
+    return format_of_suffix[suffix]
 
 
 def _suffix_of(output: str) -> str:
@@ -335,7 +335,7 @@ def _choose_exporter(to: str, output: str) -> Exporter:
     return forms[0]
 
 
-def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:
+def _write_lines(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:
     """Write lines, or what a library writes to a path. Without a path, print the lines."""
     if output is None:
         for line in cast(Iterable[bytes], content):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
-_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+_LINE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
 _MAX_LARGE = 4
 _MAX_LABELS = 12
@@ -79,7 +79,7 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
             axes.bar(list(series.x), heights, color="0.8", edgecolor="0.2", label=series.label)
             _draw_points(axes, series, "none", "", "0.2")
         else:
-            line, marker = _STYLES[index % len(_STYLES)]
+            line, marker = _LINE_STYLES[index % len(_LINE_STYLES)]
             if plot.kind != "line":
                 line = "none"
             _draw_points(axes, series, line, marker, f"C{index % 10}")

@@ -33,7 +33,7 @@ from jurygraph.runs.run import Run
 from jurygraph.studies.report import Plot, Report, ReportTable, refuse_repeated
 
 T = TypeVar("T")
-_FORMS = {
+_OUTPUT_FORMS = {
     "plot": (PlotFile, None),
     "html": (HtmlFile, None),
     "markdown": (AsMarkdown, False),
@@ -121,9 +121,9 @@ def report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
     study_parameters = signature(study).parameters
     parameters = []
     for name, parameter in study_parameters.items():
-        if name not in _FORMS:
+        if name not in _OUTPUT_FORMS:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    for name, (annotation, default) in _FORMS.items():
+    for name, (annotation, default) in _OUTPUT_FORMS.items():
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )

@@ -151,8 +151,8 @@ def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 
 
 def _pad_cell(cell: str, width: int, is_left: bool) -> str:
-    gap = " " * (width - cell_len(cell))
-    return cell + gap if is_left else gap + cell
+    padding = " " * (width - cell_len(cell))
+    return cell + padding if is_left else padding + cell
 
 
 def terminal_width() -> int | None:

@@ -13,7 +13,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.decision.decide import explain_note
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
-from jurygraph.explanation.terms import UNSUPPORTED, ExplainedVerdict
+from jurygraph.explanation.terms import UNSUPPORTED_RULE_WORDS, ExplainedVerdict
 from jurygraph.messages import escape_lines, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import to_text
@@ -204,7 +204,7 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
     if verdict.unsupported is not None:
-        lines.append(f"unsupported: {UNSUPPORTED[verdict.unsupported]}")
+        lines.append(f"unsupported: {UNSUPPORTED_RULE_WORDS[verdict.unsupported]}")
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
         if explained.effect == "discarded":

@@ -18,8 +18,8 @@ from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.gates import SHORT_MARK_LENGTH
 
-_MAGIC = b"GGUF"
-_FIRST_LIMIT = 600.0  # seconds
+_FILE_SIGNATURE = b"GGUF"
+_FIRST_LIMIT_SECONDS = 600.0  # seconds
 _PATIENCE_FACTOR = 4.0
 _LEAST_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
@@ -117,7 +117,7 @@ class Gguf(Backend):
 
     def _expected_seconds(self, request: Request) -> float:
         if self._pace is None:
-            return _FIRST_LIMIT
+            return _FIRST_LIMIT_SECONDS
         letters = sum(len(message.content) for message in request.messages)
         most = request.parameters.get("max_tokens")
         reply = most if isinstance(most, int) else self._context
@@ -179,8 +179,8 @@ def _sha256(path: Path) -> str:
     """Return the digest of a GGUF file. It checks the file, since the engine does not explain why it rejects one."""
     try:
         with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
-            if start != _MAGIC:
+            start = file.read(len(_FILE_SIGNATURE))
+            if start != _FILE_SIGNATURE:
                 problem = f"is no GGUF file, it begins with {start!r}" if start else "is empty"
                 raise ConfigError(f"gguf: {path}: {problem}; name a model in the GGUF format")
             file.seek(0)

@@ -29,7 +29,7 @@ from jurygraph.models.backends.openai_compatible import HttpClient
 from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.limits import Price
 from jurygraph.models.request import (
-    ABORTED,
+    ABORTED_FINISHES,
     Fault,
     Reply,
     Request,
@@ -69,7 +69,7 @@ FIXED_SAMPLING = re.compile(
 )
 """Models, of any provider, that reject a temperature and log probabilities."""
 
-_SETTINGS = {
+_ENVIRONMENT_SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it is fetched when litellm is imported
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else they are fetched at the first call
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and its keys are unknown to the redactor
@@ -78,7 +78,10 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _OLLAMA_PREFIXES = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
-_KINDS = {"ContextWindowExceededError": "overflowed", "ContentPolicyViolationError": "refused"}
+_FAULT_KINDS = {
+    "ContextWindowExceededError": "overflowed",
+    "ContentPolicyViolationError": "refused",
+}
 """Classes of litellm's errors that say more than the reply: it knows the words of many providers."""
 
 _SESSION_PROVIDERS = ("azure", "azure_text", "openai")
@@ -160,13 +163,13 @@ class _Exchange:
             raise Fault(self.error_kind, f"the provider answered {self.response.status_code}")
 
 
-_EXCHANGE: ContextVar[_Exchange | None] = ContextVar("jurygraph_exchange", default=None)
+_CURRENT_EXCHANGE: ContextVar[_Exchange | None] = ContextVar("jurygraph_exchange", default=None)
 """The call of litellm under way, in whose context its HTTP requests are sent."""
 
 
 class _Transport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = _EXCHANGE.get()
+        exchange = _CURRENT_EXCHANGE.get()
         if exchange is None:  # a call of somebody else's, while litellm has this client
             return await _send(request)
         return await exchange.send(request)
@@ -195,7 +198,7 @@ class _Session(httpx.AsyncClient):
         """Stay open: litellm may close the clients that it knows, but could not send by a closed one again."""
 
 
-_HTTP = HttpClient()
+_HTTP_CLIENT = HttpClient()
 _SESSION = _Session()
 
 
@@ -216,7 +219,7 @@ async def _send(request: httpx.Request) -> httpx.Response:
     # as it was signed, for a provider that checks signatures
     address = URL(str(request.url), encoded=True)
     body = await request.aread()
-    reply = await _HTTP.send(request.method, address, body, headers, _proxy(request.url))
+    reply = await _HTTP_CLIENT.send(request.method, address, body, headers, _proxy(request.url))
     kept = [
         (name, value)
         for name, value in reply.headers.items()
@@ -312,7 +315,7 @@ class LiteLLM(Backend):
         call = library().acompletion  # imported before the timeout begins
         _OPEN_BACKENDS.add(self)
         exchange = _Exchange()
-        token = _EXCHANGE.set(exchange)
+        token = _CURRENT_EXCHANGE.set(exchange)
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._ask(call, arguments)
@@ -325,7 +328,7 @@ class LiteLLM(Backend):
         except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
             raise self._fault(error, exchange) from None
         finally:
-            _EXCHANGE.reset(token)
+            _CURRENT_EXCHANGE.reset(token)
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
         """Call litellm with the kind of client that it takes for this provider."""
@@ -345,7 +348,7 @@ class LiteLLM(Backend):
             _OPEN_BACKENDS.discard(self)
             if not _OPEN_BACKENDS:
                 _SESSION.restore_session()
-                await _HTTP.close()
+                await _HTTP_CLIENT.close()
 
     def _fault(self, error: Exception, exchange: _Exchange) -> Fault:
         if exchange.fault is not None:
@@ -419,7 +422,7 @@ def require_provider(model: str) -> None:
 
 def library() -> Any:
     """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
-    os.environ.update(_SETTINGS)
+    os.environ.update(_ENVIRONMENT_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -436,8 +439,8 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, default: Any) -> An
 
 def _kind(error: Exception, exchange: _Exchange) -> str:
     for base in type(error).__mro__:
-        if base.__name__ in _KINDS:
-            return _KINDS[base.__name__]
+        if base.__name__ in _FAULT_KINDS:
+            return _FAULT_KINDS[base.__name__]
     if exchange.response is not None:
         return exchange.error_kind or "unreadable"
     if any(type(cause).__name__ == "OpenAIError" for cause in exception_chain(error)):
@@ -451,7 +454,7 @@ def _reply(request: Request, answer: Any, sent: Any) -> Reply:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
     sent_finish = _sent_finish(sent)
-    if sent_finish in ABORTED:  # litellm reports these as "stop"
+    if sent_finish in ABORTED_FINISHES:  # litellm reports these as "stop"
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason

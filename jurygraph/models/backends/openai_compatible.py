@@ -21,7 +21,7 @@ from typing_extensions import TypedDict  # pydantic takes typing's own from Pyth
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.judge_client import read_tokens
 from jurygraph.models.request import (
-    ABORTED,
+    ABORTED_FINISHES,
     MAX_ERROR_BYTES,
     Fault,
     Reply,
@@ -159,8 +159,8 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
 
 T = TypeVar("T")
 _MOST_TOKENS = 1 << 31
-_KEY = re.compile(r"[!-~]+")
-_NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
+_KEY_PATTERN = re.compile(r"[!-~]+")
+_NO_ADDRESS_HINT = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
 
 class _Message(TypedDict):
@@ -184,7 +184,7 @@ class _ChatCompletion(TypedDict):
     usage: NotRequired[Any]
 
 
-_ENVELOPE = TypeAdapter(_ChatCompletion)
+_COMPLETION_ADAPTER = TypeAdapter(_ChatCompletion)
 
 
 class OpenAICompatible(Backend):
@@ -205,7 +205,7 @@ class OpenAICompatible(Backend):
         connections: int = 64,
         key_variable: str | None = None,
     ) -> None:
-        if key is not None and not _KEY.fullmatch(key):
+        if key is not None and not _KEY_PATTERN.fullmatch(key):
             raise ValueError(
                 "the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued"
             )
@@ -228,8 +228,8 @@ class OpenAICompatible(Backend):
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         body = {**request.parameters, "model": request.model, **request.to_chat()}
         http_reply = await self.post("chat/completions", body, timeout)
-        reply = read_reply(self.parse(http_reply, _ENVELOPE), request)
-        if reply.finish in ABORTED:
+        reply = read_reply(self.parse(http_reply, _COMPLETION_ADAPTER), request)
+        if reply.finish in ABORTED_FINISHES:
             raise self.fault(
                 "server", f"the server broke the reply off (finish_reason {reply.finish!r})"
             )
@@ -289,13 +289,13 @@ def _endpoint(url: str) -> str:
         parts = urlsplit(url.strip())
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise ValueError(_NO_ADDRESS) from None
+        raise ValueError(_NO_ADDRESS_HINT) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError(
             "the URL contains a user, a password or a query, which may be secret; pass the key separately"
         )
     if not is_usable:
-        raise ValueError(_NO_ADDRESS)
+        raise ValueError(_NO_ADDRESS_HINT)
     return url.strip().rstrip("/")
 
 

@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from jurygraph.agents.roles import Configurable, shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.graphs.lookups import WORKSPACE
+from jurygraph.graphs.lookups import MISSING_WORKSPACE
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, find_other_version
 from jurygraph.messages import quote
@@ -36,7 +36,7 @@ from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, VerdictKey
+from jurygraph.schema.verdict import NO_VARIANT_GATE, RESPONSE_GATES, VerdictKey
 
 _COMPARED_FIELDS = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -294,7 +294,7 @@ class _Verifier:
         if is_erased(stored):
             return "erased"
         is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint(
-            (NO_VARIANT, *RESPONSE_GATES)
+            (NO_VARIANT_GATE, *RESPONSE_GATES)
         )
         if (
             not stored.calls
@@ -366,10 +366,14 @@ class _Verifier:
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        owners: list[tuple[Configurable, Sequence[ToolSpec]]] = []
-        owners += [(jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions]
-        owners += [(jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations]
-        for owner, specs in owners:
+        tool_users: list[tuple[Configurable, Sequence[ToolSpec]]] = []
+        tool_users += [
+            (jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions
+        ]
+        tool_users += [
+            (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
+        ]
+        for owner, specs in tool_users:
             current = () if owner.toolset is None else owner.toolset.specs
             by_name = {spec.name: spec for spec in current}
             for spec in specs:
@@ -441,13 +445,13 @@ def _describe_change(
     lost = [quote for quote in quotes if text.find_support(quote) is None]
     lines = zip_longest(then.result.split("\n"), now.result.split("\n"), fillvalue="")
     old, new = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
-    consequence = "the verdict was made with the old one, and quotes nothing of it"
+    sentence_ending = "the verdict was made with the old one, and quotes nothing of it"
     if quotes:
-        consequence = f"its quotations still hold ({shorten_quotes(quotes)})"
+        sentence_ending = f"its quotations still hold ({shorten_quotes(quotes)})"
     if lost:
-        consequence = f"its quotation no longer holds: {shorten_quotes(lost)}"
+        sentence_ending = f"its quotation no longer holds: {shorten_quotes(lost)}"
     problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
-    return f"{label}: {problem}; {consequence}; then {quote(old)}, now {quote(new)}", bool(lost)
+    return f"{label}: {problem}; {sentence_ending}; then {quote(old)}, now {quote(new)}", bool(lost)
 
 
 def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
@@ -491,7 +495,7 @@ def _require_workspace(
 ) -> None:
     """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
     failure = recomputed.failure
-    if failure is not None and failure.kind == WORKSPACE and stored.failure is None:
+    if failure is not None and failure.kind == MISSING_WORKSPACE and stored.failure is None:
         raise InputError(f"{label}: {failure.message}")
 
 

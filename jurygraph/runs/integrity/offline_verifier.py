@@ -22,7 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-OPENSSL = "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
+OPENSSL_COMMAND = (
+    "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
+)
 RECORD_KINDS = (
     "run",
     "survey",
@@ -287,7 +289,7 @@ def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
     require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
-def check_seal(folder: Path, run: Ledger) -> "Iterator[str]":
+def check_run_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     """Check that a seal is of this run, and yield what its signature would prove."""
     with name_place("seal.txt"):
         first, _, text = (folder / "seal.txt").read_bytes().partition(b"\n")
@@ -299,9 +301,9 @@ def check_seal(folder: Path, run: Ledger) -> "Iterator[str]":
     after = len(run.links) - 1 - seal["records"]
     if run.base is not None:
         after += len(run.base.links) - 1 - run.run["base"]["records"]
-    later = f"; {after} later erasures are not signed" if after else ""
-    yield f"holds: the seal of {seal['records']} records, by the key {seal['public_key']}{later}"
-    yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL}"
+    unsigned_note = f"; {after} later erasures are not signed" if after else ""
+    yield f"holds: the seal of {seal['records']} records, by the key {seal['public_key']}{unsigned_note}"
+    yield f"not checked: its signature; with the signer's key, from elsewhere: {OPENSSL_COMMAND}"
 
 
 def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
@@ -318,7 +320,7 @@ def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
         head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}"
     )
     if (folder / "seal.txt").exists():
-        yield from check_seal(folder, run)
+        yield from check_run_seal(folder, run)
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
     yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 

@@ -156,7 +156,7 @@ def _verify_snapshot(
     except VerificationError as difference:
         owner = _describe_owner(ledger, len(chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
-    path = run.folder / run_folder.CONFIG
+    path = run.folder / run_folder.CONFIG_FILE
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
@@ -243,7 +243,7 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
         yield group
 
 
-_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
+_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
 _Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
@@ -353,9 +353,9 @@ def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | Non
         )
     if chain.heads().get(sealed.records) != sealed.head:
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
-    later = run.ledger.count - sealed.records
-    if signer is not None and later:
-        problem = f"{later} erasures after the sealed records are not signed"
+    erasure_count = run.ledger.count - sealed.records
+    if signer is not None and erasure_count:
+        problem = f"{erasure_count} erasures after the sealed records are not signed"
         raise TraceMismatch(f"{path}: {problem}; if they are legitimate, seal the run again")
 
 
@@ -365,7 +365,9 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
 
     key = _load_key(path)
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: contains no private Ed25519 key, or an encrypted one; {_HINT}")
+        raise InputError(
+            f"{path}: contains no private Ed25519 key, or an encrypted one; {_KEY_HINT}"
+        )
     return key
 
 
@@ -414,7 +416,7 @@ def _load_key(path: Path) -> object:
 
 Member = tuple[str, Iterable[bytes]]
 
-README = b"""\
+README_TEXT = b"""\
 How to check this bundle: python3 -I verify.py in the unpacked folder, or python3 -I verify.py bundle.zip (Python 3.8).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
@@ -447,9 +449,9 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
 
 
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
-    yield "README.txt", [README]
+    yield "README.txt", [README_TEXT]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield run_folder.CONFIG, [(run.folder / run_folder.CONFIG).read_bytes()]
+    yield run_folder.CONFIG_FILE, [(run.folder / run_folder.CONFIG_FILE).read_bytes()]
     seal = read_seal(run.folder)
     if seal is not None:
         yield "seal.txt", [seal.signed_bytes]
@@ -458,8 +460,12 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     if run.base is not None and run.last_base_record is not None:
         ledger = run.base.ledger
         # to the last erasure, if it comes later, because it explains missing texts
-        later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
-        for name, content in _ledger_members(ledger, max(later, default=run.last_base_record)):
+        erasure_numbers = (
+            record.seq for record in ledger.records("erasure", after=run.last_base_record)
+        )
+        for name, content in _ledger_members(
+            ledger, max(erasure_numbers, default=run.last_base_record)
+        ):
             yield f"base/{name}", content
     yield "traces.jsonl", traces
 

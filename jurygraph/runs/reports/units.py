@@ -11,7 +11,7 @@ from jurygraph.runs.run import Run
 TASK_UNITS = "tasks"
 GROUP_UNITS = "groups of tasks"
 SINGULAR_UNITS = {TASK_UNITS: "task", GROUP_UNITS: "group of tasks"}
-_GROUP = "group "
+_GROUP_PREFIX = "group "
 
 
 def group_of(run: Run, task_id: str) -> str | None:
@@ -26,9 +26,9 @@ def unit_of(run: Run, task_id: str) -> str:
 
 
 def name_unit(task_id: str, group: str | None) -> str:
-    return f"task {task_id}" if group is None else f"{_GROUP}{group}"
+    return f"task {task_id}" if group is None else f"{_GROUP_PREFIX}{group}"
 
 
 def describe_units(units: Iterable[str]) -> str:
     """Return what reports call the units: tasks, or groups of tasks if any is one."""
-    return GROUP_UNITS if any(unit.startswith(_GROUP) for unit in units) else TASK_UNITS
+    return GROUP_UNITS if any(unit.startswith(_GROUP_PREFIX) for unit in units) else TASK_UNITS

@@ -16,7 +16,7 @@ from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES
 from jurygraph.schema import Config
 
 LEDGER_FILE = "run.sqlite"
-CONFIG = "config.yaml"
+CONFIG_FILE = "config.yaml"
 LOCK_FILE = "run.lock"
 SEAL_FILE = "seal.json"
 INDEX_FILE = "index.sqlite"
@@ -32,7 +32,7 @@ RUN_FILES = frozenset(
         *(LEDGER_FILE + suffix for suffix in _SQLITE_SUFFIXES),
         *_PLANNING_FILES,
         *_INDEX_FILES,
-        CONFIG,
+        CONFIG_FILE,
         LOCK_FILE,
         SEAL_FILE,
     }
@@ -98,7 +98,7 @@ def refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         return
     refuse_links(folder)
-    config = folder / CONFIG
+    config = folder / CONFIG_FILE
     is_foreign = config.exists() and not config.read_bytes().startswith(_CONFIG_COMMENT.encode())
     others = [
         path

@@ -114,7 +114,7 @@ class Header(FrozenModel):
         return self.model if judge is None else self.models.get(judge)
 
 
-_FILES = {
+_FILE_LABELS = {
     "tasks": "tasks file",
     "responses": "responses file",
     "profiles": "profiles file",
@@ -179,7 +179,7 @@ def _identity_differences(run: Header, current: Header, judge: str | None) -> It
 
 
 def _file_differences(run: Header, current: Header) -> Iterator[str]:
-    for field, label in _FILES.items():
+    for field, label in _FILE_LABELS.items():
         file_in_run: FileDigest | None = getattr(run, field)
         file: FileDigest | None = getattr(current, field)
         expected = None if file is None else file.sha256
@@ -209,7 +209,7 @@ _NON_JUDGING_SETTINGS = {
     *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
 }
 """Settings of calls that do not change replies."""
-_LIMITS = {"__all__": {"timeout", "isolate"}}
+_LIMIT_SETTINGS = {"__all__": {"timeout", "isolate"}}
 """Settings of evaluators and derivers that decide whether there is a verdict, not which one, like those of calls."""
 
 
@@ -217,8 +217,8 @@ def _judging_settings(config: Config) -> dict[str, Any]:
     limits: Any = {
         "calls": _NON_JUDGING_SETTINGS,
         "models": {"__all__": {"calls": _NON_JUDGING_SETTINGS}},
-        "evaluators": _LIMITS,
-        "derivers": _LIMITS,
+        "evaluators": _LIMIT_SETTINGS,
+        "derivers": _LIMIT_SETTINGS,
     }
     return config.model_dump(mode="json", exclude=limits)
 
@@ -300,7 +300,7 @@ def header_draft(header: Header, run_id: str) -> RecordDraft:
     base stores none, and cannot be continued.
     """
     body = header.model_dump(mode="json")
-    sums = {name: body[name].pop("sha256") for name in _FILES if body.get(name) is not None}
+    sums = {name: body[name].pop("sha256") for name in _FILE_LABELS if body.get(name) is not None}
     texts = [] if header.base else [json.dumps(sums).encode()]
     return RecordDraft("run", run_id, body, texts)
 
@@ -315,7 +315,7 @@ def read_header(ledger: Ledger) -> Header:
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)
         sums = {} if text is None else json.loads(text)
-        for name in _FILES:
+        for name in _FILE_LABELS:
             if body.get(name) is not None:
                 body[name]["sha256"] = sums.get(name, ERASED_TEXT)
         return Header.model_validate(body)

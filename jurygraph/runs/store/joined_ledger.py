@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.store.ledger import MAX_TEXTS, Ledger, Record, Text
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, Record, Text
 
 _SHARED_KINDS = ("run", "survey", "decision", "task")
 """Kinds of records that several ledgers may have under one key; each counts once."""
@@ -58,7 +58,7 @@ class JoinedLedger(Ledger):
     ) -> Iterator[Record]:
         for start, ledger, first, final in self._parts(after, up_to):
             for record in ledger.records(kind, first, final):
-                yield _renumber(record, start)
+                yield _renumber_record(record, start)
 
     def ordered_groups(self, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
         for start, ledger, _, final in self._parts(0, up_to):
@@ -68,7 +68,7 @@ class JoinedLedger(Ledger):
     def verified_records(self, first: int, last: int) -> Iterator[Record]:
         for start, ledger, before, final in self._parts(first - 1, last):
             for record in ledger.verified_records(before + 1, final):
-                yield _renumber(record, start)
+                yield _renumber_record(record, start)
 
     def find(self, kind: str, key: str, up_to: int | None = None) -> Record | None:
         """Return the last record of a kind with this key; a close record only if every ledger has one."""
@@ -77,18 +77,18 @@ class JoinedLedger(Ledger):
         found: Record | None = None
         for start, ledger, _, final in self._parts(0, up_to):
             record = ledger.find(kind, key, final)
-            found = found if record is None else _renumber(record, start)
+            found = found if record is None else _renumber_record(record, start)
         return found
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         found: list[Record] = []
         for start, ledger in zip(self._starts, self._ledgers, strict=True):
-            found += [_renumber(record, start) for record in ledger.find_all(kind, key)]
+            found += [_renumber_record(record, start) for record in ledger.find_all(kind, key)]
         return found
 
     def record_at(self, seq: int) -> Record:
         start, ledger = self._find_part(seq)
-        return _renumber(ledger.record_at(seq - start), start)
+        return _renumber_record(ledger.record_at(seq - start), start)
 
     def keys(self, kind: str) -> Iterator[str]:
         keys = chain.from_iterable(ledger.keys(kind) for ledger in self._ledgers)
@@ -106,8 +106,8 @@ class JoinedLedger(Ledger):
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         for start, ledger, before, final in self._parts(first - 1, last):
             for text in ledger.stored_texts(before + 1, final):
-                yield text._replace(id=text.id + start * MAX_TEXTS)
+                yield text._replace(id=text.id + start * MAX_TEXTS_PER_RECORD)
 
 
-def _renumber(record: Record, start: int) -> Record:
+def _renumber_record(record: Record, start: int) -> Record:
     return record._replace(seq=record.seq + start)

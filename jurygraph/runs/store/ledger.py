@@ -24,8 +24,8 @@ from jurygraph.schema.frozen_model import ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_LINK = bytes(32)
-MAX_TEXTS = 1 << 20
-"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
+MAX_TEXTS_PER_RECORD = 1 << 20
+"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS_PER_RECORD."""
 
 
 class RecordDraft(NamedTuple):
@@ -109,7 +109,7 @@ def make_record(
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
     texts = [
         Text(number, os.urandom(16), content)
-        for number, content in enumerate(draft.texts, seq * MAX_TEXTS)
+        for number, content in enumerate(draft.texts, seq * MAX_TEXTS_PER_RECORD)
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     content = {**draft.body, "texts": commitments} if texts else draft.body
@@ -120,7 +120,7 @@ def make_record(
 
 SCHEMA_VERSION = 3
 
-TABLES = {
+CREATE_STATEMENTS = {
     "records": """CREATE TABLE records (
         seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL,
         link BLOB NOT NULL) STRICT""",
@@ -186,7 +186,7 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
             if not _has_tables(connection):
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                for statement in TABLES.values():
+                for statement in CREATE_STATEMENTS.values():
                     connection.execute(statement)
             connection.execute("COMMIT")
             return cls(path, connection)
@@ -237,7 +237,7 @@ class Ledger:
             old_seq, kind, key, at, body, _ = record
             head = link_of(head, seq, kind, key, at, body)
             records.append((seq, kind, key, at, body, head))
-            shift = (seq - old_seq) * MAX_TEXTS
+            shift = (seq - old_seq) * MAX_TEXTS_PER_RECORD
             texts += [(number + shift, salt, content) for number, salt, content in record_texts]
         return self._insert(records, texts)
 
@@ -386,10 +386,10 @@ class Ledger:
 
         Both tables are read side by side: to select the texts of each group takes half as long as to write them.
         """
-        bounds = first * MAX_TEXTS, (last + 1) * MAX_TEXTS
+        bounds = first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
         with _translate_errors(self.path):
             texts = self._connection.execute(_SELECT_TEXTS, bounds)
-            texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS)
+            texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
                 record_texts: list[_Row] = []
@@ -471,7 +471,7 @@ class Ledger:
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
-                number = seq * MAX_TEXTS + index
+                number = seq * MAX_TEXTS_PER_RECORD + index
                 problem = None
                 text = stored.get(number)
                 if text is None:
@@ -488,7 +488,7 @@ class Ledger:
 
     def _is_erased(self, seq: int, index: int) -> bool:
         """Return whether a text of a record, of this index, was erased."""
-        number = seq * MAX_TEXTS + index
+        number = seq * MAX_TEXTS_PER_RECORD + index
         query = "SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC"
         return any(number in json.loads(body)["ids"] for (body,) in self._rows(query))
 
@@ -502,12 +502,14 @@ class Ledger:
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
-        return self._select_texts(_SELECT_TEXTS, first * MAX_TEXTS, (last + 1) * MAX_TEXTS)
+        return self._select_texts(
+            _SELECT_TEXTS, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
+        )
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
-        return self._select_texts(query, MAX_TEXTS, kind)
+        return self._select_texts(query, MAX_TEXTS_PER_RECORD, kind)
 
     def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
         with _translate_errors(self.path):
@@ -536,10 +538,10 @@ class Ledger:
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"
-        expected = sorted(TABLES.items())
+        expected = sorted(CREATE_STATEMENTS.items())
         if schema != expected:
             wrong = [name for name, sql in schema if (name, sql) not in expected]
-            wrong += sorted(TABLES.keys() - dict(schema).keys())
+            wrong += sorted(CREATE_STATEMENTS.keys() - dict(schema).keys())
             name = wrong[0] if wrong else "of a name that is taken"
             yield f"table or index {name!r} is not as jurygraph made it"
 
@@ -658,7 +660,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-_MAX_WAIT = 0.005
+_MAX_WAIT_SECONDS = 0.005
 """Seconds that a record waits for others: a commit for few takes as much CPU as for many, and a model far longer."""
 _MAX_WAITING = 1024
 """Number of batches of records that wait for a commit before whoever appends another waits for it, too."""
@@ -740,7 +742,7 @@ class Writer:
         is_open = True
         while is_open:
             batches = [self._batches.get()]
-            self._is_closed.wait(_MAX_WAIT)  # no append wakes this thread meanwhile
+            self._is_closed.wait(_MAX_WAIT_SECONDS)  # no append wakes this thread meanwhile
             while not self._batches.empty():
                 batches.append(self._batches.get())
             is_open = None not in batches

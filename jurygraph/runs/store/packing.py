@@ -124,7 +124,7 @@ def pack_reward(row: "RewardRow") -> Body:
         body["range"] = row.range
     if not _are_identical(row.components, terms):
         body["components"] = row.components
-    for name in _EMPTY:
+    for name in _EMPTY_TRACE_FIELDS:
         content = getattr(row, name)
         if content:
             body[name] = content
@@ -144,7 +144,7 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         "components": terms,
     }
     counts = dict(zip(_COUNTS, body["counts"], strict=True))
-    fields = {**_EMPTY, **defaults, **body, "counts": Counts(**counts)}
+    fields = {**_EMPTY_TRACE_FIELDS, **defaults, **body, "counts": Counts(**counts)}
     return RewardRow(**fields).to_reward(decision)
 
 
@@ -160,7 +160,7 @@ def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
 
 _COUNTS = ("judged", "abstained", "failed", "not_applicable")
 """The order in which a reward stores its counts of verdicts."""
-_EMPTY: Mapping[str, Any] = {
+_EMPTY_TRACE_FIELDS: Mapping[str, Any] = {
     "parts": {},
     "diagnostics": {},
     "adjustments": (),

@@ -49,7 +49,9 @@ class DecisionKey(NamedTuple):
     group: int | None
 
 
-_CELL = np.dtype(list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True)))
+_CELL_TYPE = np.dtype(
+    list(zip(ScoreArrays._fields, ("<f8", "?", "i1", "<f8", "?", "?"), strict=True))
+)
 
 
 class PackedGroup(NamedTuple):
@@ -228,8 +230,8 @@ class VerdictTables:
 def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
     """Return the widths and the cells of a table, as `PackedGroup` has them."""
     widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    packed = np.empty((table.rows, sum(widths)), _CELL)
-    for columns, arrays in zip(_split(packed, widths), table.columns.values(), strict=True):
+    packed = np.empty((table.rows, sum(widths)), _CELL_TYPE)
+    for columns, arrays in zip(_split_cells(packed, widths), table.columns.values(), strict=True):
         for name in ScoreArrays._fields:
             columns[name] = getattr(arrays, name)
     return widths, packed.tobytes()
@@ -239,14 +241,14 @@ def _unpack_table(
     questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
 ) -> VerdictTable:
     """Return the table of so many rows from its cells."""
-    packed = np.frombuffer(cells, _CELL).reshape(rows, sum(widths))
+    packed = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
     columns = {}
-    for question, part in zip(questions, _split(packed, widths), strict=True):
+    for question, part in zip(questions, _split_cells(packed, widths), strict=True):
         arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]
         columns[question.id] = ScoreArrays._make(arrays)
     return make_table(questions, rows, columns)
 
 
-def _split(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+def _split_cells(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
     """Return the cells of each question, [R,K], as parts of all of them."""
     return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []

@@ -16,14 +16,14 @@ from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import REPLACEMENT_NAMES, write_atomically
 from jurygraph.runs.store.folder import discard_index, discard_planning
-from jurygraph.runs.store.ledger import MAX_TEXTS, Record, RecordDraft, Text
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Record, RecordDraft, Text
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
 
-_CALLS = ("call", "lookup")
+_CALL_KINDS = ("call", "lookup")
 """Kinds of records whose texts, of a call of a model or of a tool, may quote what is erased."""
 MIN_SEARCHED_LENGTH = 20
 """Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
@@ -118,7 +118,7 @@ class _Erasure:
 
     def _responses_of(self, texts: Iterable[int]) -> dict[str, None]:
         """Return the responses in whose records these texts are, in order."""
-        records = [self._ledger.record_at(number // MAX_TEXTS) for number in texts]
+        records = [self._ledger.record_at(number // MAX_TEXTS_PER_RECORD) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 
     def _texts_of_run(self) -> Iterator[Text]:
@@ -161,7 +161,7 @@ class _Erasure:
                 if record.key in responses_shown(verdict, shared_lists)
             }
             for text in ledger.stored_texts(trace.seq, trace.seq):
-                if text.id % MAX_TEXTS in text_indices:
+                if text.id % MAX_TEXTS_PER_RECORD in text_indices:
                     yield text
 
     def _texts_with_calls(self, record: Record) -> Iterator[Text]:
@@ -178,10 +178,10 @@ class _Erasure:
         responses: set[str] = set()
         strings: set[str] = set()
         for number, content in self._own.items():
-            kind = self._ledger.record_at(number // MAX_TEXTS).kind
+            kind = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD).kind
             if kind == "task":
                 strings.update(iter_strings(json.loads(content)))
-            elif kind == "trace" and number % MAX_TEXTS == 0:
+            elif kind == "trace" and number % MAX_TEXTS_PER_RECORD == 0:
                 responses.add(content.decode())
         long_strings = filter(_is_searched, strings)
         forms_by_string = {text: encoded_forms(text) for text in long_strings}
@@ -210,14 +210,14 @@ class _Erasure:
         for text in ledger.stored_texts(1, ledger.count) if self._encodings_of_secret else ():
             if text.id in self._own or not self._contains_erased(text.content):
                 continue
-            record = ledger.record_at(text.id // MAX_TEXTS)
+            record = ledger.record_at(text.id // MAX_TEXTS_PER_RECORD)
             if record.kind == "task":
                 tasks.append(record.key)
                 continue
             copies.add(text.id)
-            if record.kind == "trace" and text.id % MAX_TEXTS == 0:
+            if record.kind == "trace" and text.id % MAX_TEXTS_PER_RECORD == 0:
                 copies |= {other.id for other in self._response_texts(record)}
-            elif record.kind in _CALLS:
+            elif record.kind in _CALL_KINDS:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
@@ -250,10 +250,10 @@ class _Erasure:
                 numbers.update(erasure.content["ids"])
         keys = set()
         for number in sorted(numbers):
-            record = self._ledger.record_at(number // MAX_TEXTS)
-            if record.kind in _CALLS:
+            record = self._ledger.record_at(number // MAX_TEXTS_PER_RECORD)
+            if record.kind in _CALL_KINDS:
                 keys.add(record.key)
-            elif number % MAX_TEXTS == 0:
+            elif number % MAX_TEXTS_PER_RECORD == 0:
                 keys |= {name for _, name in _named_calls(record)}
         return keys
 
@@ -283,7 +283,7 @@ class _Erasure:
 def _named_calls(record: Record) -> Iterator[tuple[str, str]]:
     """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
     content = record.content
-    for kind in _CALLS:
+    for kind in _CALL_KINDS:
         for call in content.get(f"{kind}s", ()):
             yield kind, call["id"]
 

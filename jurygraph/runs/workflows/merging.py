@@ -35,7 +35,7 @@ from jurygraph.sources import Shard
 
 StartProgress = Callable[[int], AbstractContextManager[ProgressCallback]]
 _CALL_KINDS = ("call", "lookup")
-_REPLY = 1
+_REPLY_INDEX = 1
 """The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
 _BATCH_COPIES = 500
 
@@ -124,7 +124,7 @@ def _branch_head(header: Header) -> str | None:
 
 
 def _verify_config(run: Run) -> None:
-    config = run.folder / run_folder.CONFIG
+    config = run.folder / run_folder.CONFIG_FILE
     if not config.is_file() or sha256(config.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
 
@@ -162,10 +162,10 @@ class _Merger:
 
     def merge(self) -> None:
         """Copy all tasks, then all groups, as scoring writes them, and what calls are left."""
-        owners = array("L", map(self._copy_task, self._tasks()))
+        shard_of_task = array("L", map(self._copy_task, self._tasks()))
         groups = [_read_groups(run) for run in self._shards]
         # A group takes the place of its task, or in a shard whose groups ended in another order that of another task.
-        for owner in owners:
+        for owner in shard_of_task:
             run = self._shards[owner]
             group = next(groups[owner], [])
             self._copy_calls(run, group)
@@ -228,8 +228,8 @@ class _Merger:
         record = run.ledger.find(stored.kind, stored.key)
         if record is None:
             return True  # of the run from which the shard was branched
-        reply = run.ledger.texts_of(record).get(_REPLY)
-        return reply == self._merged.texts_of(stored).get(_REPLY)
+        reply = run.ledger.texts_of(record).get(_REPLY_INDEX)
+        return reply == self._merged.texts_of(stored).get(_REPLY_INDEX)
 
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
         for record in run.ledger.find_all(kind, name):

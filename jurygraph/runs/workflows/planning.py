@@ -93,7 +93,7 @@ class JobPlanner:
         gateways = self.job.jury.gateways
         calls = self._open_calls(run)
         try:
-            planned = await self._plan_tasks(run, calls, report)
+            planned_tasks = await self._plan_tasks(run, calls, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
                 # The cache or the file of calls needs every reply for the next session.
@@ -105,7 +105,7 @@ class JobPlanner:
             raise
         if calls is not None:
             calls.discard()
-        return planned
+        return planned_tasks
 
     def _open_calls(self, run: WritableRun) -> PlanningCalls | None:
         gateway = self.job.jury.gateway
@@ -118,18 +118,18 @@ class JobPlanner:
     async def _plan_tasks(
         self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
     ) -> PlannedTasks:
-        planned = PlannedTasks(run)
+        planned_tasks = PlannedTasks(run)
         started: deque[Task] = deque()
         with self.job.locate_errors(started):
             async for plan in self.job.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
                 run.ledger.append(*run.plan_drafts(task, plan, self._number_in_file(task)))
-                planned.add(task, plan)
+                planned_tasks.add(task, plan)
                 self.totals.add_calls(run, plan.calls)
                 report(1)
         self.switch.raise_if_cut_short()
         run.ledger.commit()
-        return planned
+        return planned_tasks
 
     def _number_in_file(self, task: Task) -> int | None:
         """Return the number by which `merge` orders the tasks of shards; a run of the whole file needs none."""

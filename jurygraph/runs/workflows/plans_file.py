@@ -111,10 +111,10 @@ class PlansFile:
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
-                planned = parse_line(line.text, PlannedTask)
-                if isinstance(planned, Problem):
-                    raise_line_error(self._file.name, line.number, planned)
-                self._places[planned.task.id] = line.place
+                planned_task = parse_line(line.text, PlannedTask)
+                if isinstance(planned_task, Problem):
+                    raise_line_error(self._file.name, line.number, planned_task)
+                self._places[planned_task.task.id] = line.place
 
     def _refuse_other_settings(self, made_with: Header, jury: Jury, path: Path) -> None:
         found = list(differences(made_with, build_header(jury, path.resolve().parent)))

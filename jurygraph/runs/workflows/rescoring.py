@@ -19,8 +19,8 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.recipe import (
-    RUBRIC,
-    STAKEHOLDERS,
+    RUBRIC_COMPONENT,
+    STAKEHOLDERS_COMPONENT,
     build_decision,
     check_recipe,
     refuse_unknown_criteria,
@@ -138,14 +138,16 @@ def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) ->
     `decisions` are those of its tasks.
     """
     names = config.weights.fixed.keys() - run.config.weights.fixed.keys()
-    members: dict[str, set[str]] = {STAKEHOLDERS: set(), RUBRIC: set()}
+    members: dict[str, set[str]] = {STAKEHOLDERS_COMPONENT: set(), RUBRIC_COMPONENT: set()}
     for spec in chain.from_iterable(decision.specs for decision in decisions):
         members.get(spec.name, set()).update(spec.inputs)
-    if members[STAKEHOLDERS]:
-        refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS])
+    if members[STAKEHOLDERS_COMPONENT]:
+        refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS_COMPONENT])
     for evaluator in config.criteria_evaluators:
-        members[RUBRIC].update(run.header.evaluators[evaluator].shares)
-    refuse_unknown_criteria(config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC])
+        members[RUBRIC_COMPONENT].update(run.header.evaluators[evaluator].shares)
+    refuse_unknown_criteria(
+        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT]
+    )
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
@@ -215,10 +217,10 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
 
 def digest_deciding_inputs(content: Body, survey: SurveyWithoutTexts) -> str:
     """Return the digest of what a decision takes of a task, from its stored content; the rest is of the config."""
-    planned = (content.get("profiles"), content.get("rubric"))
+    planning_results = (content.get("profiles"), content.get("rubric"))
     names = ("stakeholders", "tensions", "rubric", "reviewers")
     deciding_fields = [content["task"][name] for name in names]
-    return digest_of([survey.digest, deciding_fields, *planned])
+    return digest_of([survey.digest, deciding_fields, *planning_results])
 
 
 class SurveyedTask(NamedTuple):
@@ -274,10 +276,10 @@ def task_decisions(
         survey = run.survey_without_texts_of(task_id)
         inputs_digest = digest_deciding_inputs(content, survey)
         if inputs_digest not in by_inputs:
-            planned = SurveyedTask.read(content, survey)
+            surveyed_task = SurveyedTask.read(content, survey)
             if revise is not None:
-                planned = planned._replace(task=revise(planned.task))
-            by_inputs[inputs_digest] = planned.decide(run, config, combiners)
+                surveyed_task = surveyed_task._replace(task=revise(surveyed_task.task))
+            by_inputs[inputs_digest] = surveyed_task.decide(run, config, combiners)
         return by_inputs[inputs_digest]
 
     return decision_for

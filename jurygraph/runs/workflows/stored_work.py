@@ -11,7 +11,7 @@ from jurygraph.errors import InputError
 from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_header
-from jurygraph.runs.run import WAS_ERASED, Run, open_ledger, response_changes
+from jurygraph.runs.run import ERASED_CHANGE, Run, open_ledger, response_changes
 from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.header import (
     Header,
@@ -131,8 +131,8 @@ class StoredWork(AbstractContextManager["StoredWork"]):
     def tasks_to_plan(self) -> int:
         if self.is_finished:
             return 0
-        planned = self.run.tasks_planned if self.run else 0
-        return self._job.source.extent(planned, self._job.limit)[0]
+        planned_count = self.run.tasks_planned if self.run else 0
+        return self._job.source.extent(planned_count, self._job.limit)[0]
 
     def create_run_if_missing(self) -> WritableRun:
         if self.run is None:
@@ -206,12 +206,12 @@ def _file_sums(header: Header) -> list[str | None]:
 
 
 def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
-    planned = [record.key for record in run.ledger.records("task")]
+    planned_ids = [record.key for record in run.ledger.records("task")]
     expected = run.header.extent.tasks
     for number, (task, responses) in enumerate(source.pairs()):
-        if number >= expected or (number < len(planned) and task.id != planned[number]):
+        if number >= expected or (number < len(planned_ids) and task.id != planned_ids[number]):
             yield f"task {task.id!r} is new, or at another position"
-        elif number < len(planned):
+        elif number < len(planned_ids):
             stored = run.task(task.id)
             if stored is not None:
                 yield from _compare_task(stored, task, responses, run)
@@ -231,5 +231,5 @@ def _compare_task(
         return
     identity = attrgetter("content_digest", "agent", "labels", "metadata")
     for name, change in response_changes(run.group_of(task.id), responses, identity).items():
-        if change != WAS_ERASED:
+        if change != ERASED_CHANGE:
             yield f"response {name!r} {change}"

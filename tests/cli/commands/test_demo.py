@@ -36,7 +36,7 @@ def test_the_demo_shows_three_findings_each_of_runs_that_it_scored(tmp_path: Pat
 def test_missing_examples_are_named(
     arguments: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "_EXAMPLES", (Path("nowhere"),))
+    monkeypatch.setattr(demo, "_EXAMPLE_FOLDERS", (Path("nowhere"),))
     typed = run_command("demo", *arguments, cwd=tmp_path)
     assert (typed.code, typed.err.strip()) == (2, f"error: {problem}")
     assert not list(tmp_path.iterdir())

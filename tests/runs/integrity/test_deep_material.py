@@ -14,7 +14,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, commitment
 from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import run_server
@@ -83,7 +83,7 @@ def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], N
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
         for text, salt, content in connection.execute(
-            texts, (seq * MAX_TEXTS, (seq + 1) * MAX_TEXTS)
+            texts, (seq * MAX_TEXTS_PER_RECORD, (seq + 1) * MAX_TEXTS_PER_RECORD)
         ).fetchall():
             if content.startswith(f'{{"name":"{name}",'.encode()):
                 stored = json.loads(content)

@@ -8,7 +8,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.ledger import MAX_TEXTS, commitment
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Verdict
 from tests.graphs.scripted import ScriptedEvaluator
@@ -107,7 +107,7 @@ def test_an_exchanged_response_is_found(rich: Path) -> None:
     texts = {text.id: text for text in Run.open(rich).ledger.all_texts()}
     record = Run.open(rich).ledger.find("trace", "t2/r1")
     assert record is not None
-    text = texts[record.seq * MAX_TEXTS]
+    text = texts[record.seq * MAX_TEXTS_PER_RECORD]
     other = text.content + b" "
     execute_sql(rich / "run.sqlite", "UPDATE texts SET content = ? WHERE id = ?", other, text.id)
 

@@ -149,7 +149,7 @@ def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> 
 
 
 def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
-    path = plain / run_folder.CONFIG
+    path = plain / run_folder.CONFIG_FILE
     kept = path.read_text()
     for changed in (kept.replace("tone: 1.0", "tone: 2.0"), kept[:-1], ""):
         assert changed != kept

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.runs.store.ledger import (
     FIRST_LINK,
-    MAX_TEXTS,
+    MAX_TEXTS_PER_RECORD,
     Record,
     RecordDraft,
     commitment,
@@ -35,7 +35,7 @@ class TestSalts:
         assert [text.salt for text in texts] == [
             bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)
         ]
-        first = 7 * MAX_TEXTS
+        first = 7 * MAX_TEXTS_PER_RECORD
         assert [(text.id, text.content) for text in texts] == [
             (first, b"one"),
             (first + 1, b"two"),
@@ -57,7 +57,10 @@ class TestRecord:
         record, texts = make_record(
             FIRST_LINK, 3, 12, RecordDraft("trace", "r", {"value": 1}, (b"one", b"two"))
         )
-        assert [text.id for text in texts] == [3 * MAX_TEXTS, 3 * MAX_TEXTS + 1]
+        assert [text.id for text in texts] == [
+            3 * MAX_TEXTS_PER_RECORD,
+            3 * MAX_TEXTS_PER_RECORD + 1,
+        ]
         assert record.content == {
             "value": 1,
             "texts": [commitment(text.salt, text.content) for text in texts],

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store.folder import (
-    CONFIG,
+    CONFIG_FILE,
     LEDGER_FILE,
     LOCK_FILE,
     PLANNING_FILE,
@@ -107,13 +107,15 @@ class TestCreateFolder:
             refuse_foreign(tmp_path / "letter.txt")
 
     def test_leftovers_of_an_unfinished_run_are_accepted(self, tmp_path: Path) -> None:
-        (tmp_path / CONFIG).write_bytes(config_text(parse_config({"evaluators": ["criteria"]})))
+        (tmp_path / CONFIG_FILE).write_bytes(
+            config_text(parse_config({"evaluators": ["criteria"]}))
+        )
         for name in (LOCK_FILE, f"{LEDGER_FILE}-wal", f"{LEDGER_FILE}-shm"):
             (tmp_path / name).touch()
         refuse_foreign(tmp_path)
 
     def test_a_foreign_config_is_not_overwritten(self, tmp_path: Path) -> None:
-        (tmp_path / CONFIG).write_text("mine: true")
+        (tmp_path / CONFIG_FILE).write_text("mine: true")
         with pytest.raises(InputError, match="is neither a run nor empty"):
             refuse_foreign(tmp_path)
 

@@ -20,7 +20,7 @@ from jurygraph.runs.store.header import (
     model_settings,
     read_header,
 )
-from jurygraph.runs.store.ledger import MAX_TEXTS, Ledger, RecordDraft
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, Ledger, RecordDraft
 from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import EvaluatorRecord
 from jurygraph.sources import FileDigest, TableColumns, parse_config
@@ -231,8 +231,8 @@ class TestRecord:
 
     def test_erased_digests_are_marked(self, tmp_path: Path) -> None:
         ledger = self.store_header(tmp_path, header())
-        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS]}))
-        ledger.erase([MAX_TEXTS])
+        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS_PER_RECORD]}))
+        ledger.erase([MAX_TEXTS_PER_RECORD])
         ledger.commit()
         found = read_header(ledger)
         assert found.responses is not None

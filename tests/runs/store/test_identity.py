@@ -14,7 +14,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import ModelIdentity
-from jurygraph.runs.store.ledger import MAX_TEXTS
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -195,7 +195,7 @@ class TestVerifiedWithoutAModel:
         run_session(tmp_path / "old", tasks, judge_config(server))
         run_session(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
         with closing(Run.open(tmp_path / "old")) as old:
-            reply = next(old.ledger.records("call")).seq * MAX_TEXTS + 1
+            reply = next(old.ledger.records("call")).seq * MAX_TEXTS_PER_RECORD + 1
         execute_sql(tmp_path / "old" / "run.sqlite", f"{change} WHERE id = {reply}")
         with pytest.raises(
             TraceMismatch,

@@ -13,7 +13,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.ledger import (
     FIRST_LINK,
-    MAX_TEXTS,
+    MAX_TEXTS_PER_RECORD,
     SCHEMA_VERSION,
     Ledger,
     RecordDraft,
@@ -159,7 +159,7 @@ class TestErasure:
         secret = b"a word that nobody may read again"
         ledger.append(RecordDraft("trace", "r", {}, [secret, secret * 500]))
         ledger.commit()
-        ledger.erase([MAX_TEXTS, MAX_TEXTS + 1])
+        ledger.erase([MAX_TEXTS_PER_RECORD, MAX_TEXTS_PER_RECORD + 1])
         ledger.commit()
         ledger.compact()
         file_contents = b"".join(file.read_bytes() for file in path.parent.iterdir())

@@ -9,9 +9,9 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.ledger import (
-    MAX_TEXTS,
+    CREATE_STATEMENTS,
+    MAX_TEXTS_PER_RECORD,
     SCHEMA_VERSION,
-    TABLES,
     Ledger,
     RecordDraft,
     _translate_errors,
@@ -36,38 +36,38 @@ class TestTexts:
             2: {0: b"text 1", 1: b"second"},
         }
         assert [text.id for text in ledger.all_texts()] == [
-            MAX_TEXTS,
-            MAX_TEXTS + 1,
-            2 * MAX_TEXTS,
-            2 * MAX_TEXTS + 1,
+            MAX_TEXTS_PER_RECORD,
+            MAX_TEXTS_PER_RECORD + 1,
+            2 * MAX_TEXTS_PER_RECORD,
+            2 * MAX_TEXTS_PER_RECORD + 1,
         ]
         assert [text.content for text in ledger.stored_texts(2, 2)] == [b"text 1", b"second"]
 
     def test_an_erased_text_is_left_out(self, path: Path) -> None:
         ledger = make_ledger(path, 2)
         ledger.append(
-            RecordDraft("erasure", "", {"ids": [MAX_TEXTS + 1]}),
-            RecordDraft("erasure", "", {"ids": [2 * MAX_TEXTS]}),
+            RecordDraft("erasure", "", {"ids": [MAX_TEXTS_PER_RECORD + 1]}),
+            RecordDraft("erasure", "", {"ids": [2 * MAX_TEXTS_PER_RECORD]}),
         )
-        ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
+        ledger.erase([MAX_TEXTS_PER_RECORD + 1, 2 * MAX_TEXTS_PER_RECORD])
         assert ledger.texts(read_commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
     def test_a_text_missing_without_an_erasure_is_named(self, path: Path) -> None:
         ledger = make_ledger(path, 2)
-        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS]}))
+        ledger.append(RecordDraft("erasure", "", {"ids": [MAX_TEXTS_PER_RECORD]}))
         ledger.commit()
-        execute_sql(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
-        named = (
-            rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
-        )
+        execute_sql(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS_PER_RECORD + 1)
+        named = rf"text {2 * MAX_TEXTS_PER_RECORD + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(read_commitments(ledger))
 
     @pytest.mark.parametrize("column", ["salt", "content"])
     def test_a_changed_text_is_named(self, path: Path, column: str) -> None:
         ledger = make_ledger(path, 2)
-        execute_sql(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
-        named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): differs from what was written"
+        execute_sql(
+            path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS_PER_RECORD
+        )
+        named = rf"text {2 * MAX_TEXTS_PER_RECORD} of record 2 \(trace 'r1'\): differs from what was written"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(read_commitments(ledger))
 
@@ -200,7 +200,7 @@ class TestOtherPrograms:
         other = sqlite3.connect(path)
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        ledger.erase([MAX_TEXTS])
+        ledger.erase([MAX_TEXTS_PER_RECORD])
         ledger.commit()
         with pytest.raises(
             InputError, match=r"the erased texts are still in its file; end that program"
@@ -237,7 +237,7 @@ class TestFaults:
         assert ledger is not None
         assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
 
-    @pytest.mark.parametrize("name", TABLES)
+    @pytest.mark.parametrize("name", CREATE_STATEMENTS)
     def test_a_changed_table_is_a_fault(self, path: Path, name: str) -> None:
         make_ledger(path).close()
         execute_sql(path, "PRAGMA writable_schema = ON")

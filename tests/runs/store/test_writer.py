@@ -55,7 +55,7 @@ async def test_a_batch_is_in_the_file_once_it_is_durable(
     writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
     await writer.append_durably(make_batch(1))
     assert open_ledger(tmp_path).count == 2
-    monkeypatch.setattr(writer_module, "_MAX_WAIT", 60.0)
+    monkeypatch.setattr(writer_module, "_MAX_WAIT_SECONDS", 60.0)
     writer.append(make_batch(2))
     assert open_ledger(tmp_path).count == 2
     writer.close()

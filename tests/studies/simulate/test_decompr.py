@@ -11,7 +11,7 @@ from jurygraph.studies.decompr_theory import (
     STAKEHOLDERS,
     ensemble_figures,
     known_judge,
-    simulate_decompr,
+    simulate_decompr_theory,
     snr_of_stakeholders,
     true_figures,
 )
@@ -27,7 +27,7 @@ EVALUATIONS = 25
 @pytest.mark.parametrize("seed", [0, 1000, 2000])
 def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: int) -> None:
     """The intervals hold together with 99 % (Bonferroni)."""
-    found = simulate_decompr(range(seed, seed + EVALUATIONS))
+    found = simulate_decompr_theory(range(seed, seed + EVALUATIONS))
     rows = [row for part in found.values() for row in part]
     assert len(found["terms"]) == 7 * len(STAKEHOLDERS)
     quantile = stats.t.ppf(1.0 - 0.01 / (2 * len(rows)), EVALUATIONS - 1)
