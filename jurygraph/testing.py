@@ -9,7 +9,7 @@ assert len(judge.requests) == 1
 import json
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from jurygraph.display import ShortRepr, format_value
@@ -112,10 +112,7 @@ class ScriptedJudge(ShortRepr, Backend):
             return self._answer(text, turn, response, f"a request with {label}")
         reply = {}
         for name, fields in items.items():
-            item = (
-                _text_in_prompt_fence("item", text, request.marks, rf"^{re.escape(name)}:\n")
-                or text
-            )
+            item = _text_in_prompt_fence("item", text, request.marks, f"\n{name}:\n") or text
             answer = self._answer(item, turn, response, format_value(item, 150))
             if isinstance(answer, str):
                 return answer
@@ -147,16 +144,20 @@ def look_up(tool: str, **arguments: Any) -> str:
 
 
 def _text_in_prompt_fence(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
-    """Return the first text in a fence of this name with one of the marks; empty if there is none."""
-    fence = rf"{before}<<<{name} (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
-    match = re.search(fence, text, re.DOTALL | re.MULTILINE) if marks else None
-    return match["inside"] if match else ""
+    """Return the first text in a fence of this name, with one of the marks, after `before`; empty if there is none."""
+    for opening in re.finditer(rf"<<<{name} ([0-9a-f]+)\n", text):
+        if opening[1] in marks and text.endswith(before, 0, opening.start()):
+            return text[opening.end() :].partition(f"\n{name} {opening[1]}>>>")[0]
+    return ""
 
 
-def _strip_message_fences(text: str, marks: Sequence[str]) -> str:
+def _strip_message_fences(text: str, marks: Collection[str]) -> str:
     """Return the rendering of a conversation, of which a prompt fences each message."""
-    fence = rf"<<<message (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\nmessage (?P=mark)>>>"
-    return re.sub(fence, r"\g<inside>", text, flags=re.DOTALL) if marks else text
+
+    def strip(edge: re.Match[str]) -> str:
+        return "" if edge[edge.lastindex or 0] in marks else edge[0]
+
+    return re.sub(r"<<<message ([0-9a-f]+)\n|\nmessage ([0-9a-f]+)>>>", strip, text)
 
 
 def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:

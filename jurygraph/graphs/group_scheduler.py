@@ -33,14 +33,17 @@ class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
     `start_batch` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
-    responses; at most `most_responses` are active at once. `plans_by_model` is true where a model may plan a group.
-    With `in_order`, groups that finish before others wait for these.
+    responses. At most `usual_responses` are active at once, or as many as `usual_groups` have, but `most_responses` at
+    most. `plans_by_model` is true where a model may plan a group. With `in_order`, groups that finish before others
+    wait for these.
     """
 
     groups: Iterable[Group]
     start_batch: BatchStarter
     batch_size: int
     most_responses: int
+    usual_responses: int
+    usual_groups: int
     plans_by_model: bool
     langsmith: bool
     in_order: bool = False
@@ -54,6 +57,7 @@ class GroupScheduler:
         self._news = asyncio.Event()
         self._finished: dict[int, FinishedGroup] = {}
         self._next_number = 0
+        self._active_number = 0
         self._active_responses = 0
         self._responses_waiting = 0
 
@@ -98,6 +102,7 @@ class GroupScheduler:
     async def _admit_batch(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
+            self._active_number += len(batch)
             self._active_responses += sum(_count_responses(group) for _, group in batch)
             self._start_task(partial(self._admit, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
@@ -105,10 +110,11 @@ class GroupScheduler:
 
     def _has_room(self) -> bool:
         with_next = self._active_responses + self.batch_size
-        can_hold_next = with_next + self._responses_waiting <= self.most_responses * (
-            1 + MAX_WAITING
-        )
-        return self._active_responses == 0 or (with_next <= self.most_responses and can_hold_next)
+        with_waiting = with_next + self._responses_waiting
+        is_allowed = with_next <= self.most_responses
+        is_needed = with_next <= self.usual_responses or self._active_number < self.usual_groups
+        can_hold_next = with_waiting <= self.most_responses * (1 + MAX_WAITING)
+        return self._active_responses == 0 or (is_allowed and is_needed and can_hold_next)
 
     async def _admit(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
@@ -117,6 +123,7 @@ class GroupScheduler:
             outcome.add_done_callback(partial(self._finish, number, group))
 
     def _finish(self, number: int, group: Group, outcome: "asyncio.Future[GroupOutcome]") -> None:
+        self._active_number -= 1
         self._active_responses -= _count_responses(group)
         if not outcome.cancelled():
             self._responses_waiting += _count_responses(group)  # until it is yielded

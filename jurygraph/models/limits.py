@@ -84,6 +84,12 @@ class LimiterTurn:
     outages: int
     is_probe: bool
 
+    def release(self) -> None:
+        """Leave the turn to another request: the reply is there, and is being stored until the turn ends."""
+        self.limiter._running.discard(self)
+        self.limiter._storing.add(self)
+        self.limiter._grant_soon()
+
 
 class Limiter:
     """Grant turns in the order of the requests: within limits on concurrency and on rates, while the server answers.
@@ -160,6 +166,8 @@ class Limiter:
         """Begin in an event loop; turns of an earlier loop ended with it."""
         self._loop = loop
         self._running: set[LimiterTurn] = set()
+        self._storing: set[LimiterTurn] = set()
+        """Turns whose replies are not durable yet; while they are as many as may run, no other one is granted."""
         self._line = deque[
             tuple[int, asyncio.Future[LimiterTurn]]
         ]()  # the tokens and turns of requests that wait
@@ -199,6 +207,7 @@ class Limiter:
             yield turn
         finally:
             limiter._running.discard(turn)
+            limiter._storing.discard(turn)
             limiter._grant_soon()
 
     def _start(self, tokens: int) -> LimiterTurn:
@@ -252,9 +261,8 @@ class Limiter:
 
     def _earliest_start(self, tokens: int) -> float:
         """Return the time from which a turn may start, infinity while as many run as may."""
-        if len(self._running) >= self._window or (
-            self._is_away and any(turn.is_probe for turn in self._running)
-        ):
+        has_room = len(self._running) < self._window and len(self._storing) < self._max_window
+        if not has_room or (self._is_away and any(turn.is_probe for turn in self._running)):
             return inf
         return max(
             self._held_until,

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -85,7 +85,8 @@ class OpenEndedRecorder:
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
-        self._stored_plan = lru_cache(maxsize=_MAX_KEPT_PLANS)(self._run.plan_of)
+        self._kept_plans: dict[str, Plan] = {}
+        """Plans of the stored tasks that were met last."""
 
     @property
     def calls(self) -> CallSink:
@@ -111,11 +112,12 @@ class OpenEndedRecorder:
             if step is None:
                 step = self._last_steps.get((task.id, phase), 0) + 1
             begun = group.at(step, phase, self._rank, task, plan)
-            names_in_work = sorted(_names(begun) & self._in_work)
+            names = _names(begun)
+            names_in_work = sorted(names & self._in_work)
             if names_in_work:
                 problem = f"{quote(names_in_work[0])} is being scored already"
                 raise InputError(f"{problem}; await that, or leave the step out")
-            self._in_work |= _names(begun)
+            self._in_work |= names
             name = GroupName.of(begun)
             self._record_step(name)
         with close_on_error(partial(self.end, begun)):
@@ -148,7 +150,11 @@ class OpenEndedRecorder:
         """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
         if task.id not in self._tasks:
             return plan
-        stored = self._stored_plan(task.id)
+        stored = self._kept_plans.get(task.id)
+        if stored is None:
+            stored = self._run.plan_of(task.id)
+            with self._guard:
+                self._keep_plan(stored)
         if stored.task_digest != task.content_digest:
             problem = f"task {quote(task.id)} is another one than in {self.folder}"
             raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
@@ -157,14 +163,21 @@ class OpenEndedRecorder:
             raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
         return stored
 
+    def _keep_plan(self, plan: Plan) -> None:
+        self._kept_plans[plan.task_id] = plan
+        if len(self._kept_plans) > _MAX_KEPT_PLANS:
+            del self._kept_plans[next(iter(self._kept_plans))]
+
     def _refuse_stored_ids(self, responses: Sequence[Response], unnamed: Collection[int]) -> None:
         """Raise `InputError` for a response whose id is stored, in another group.
 
         So may one be that comes from the group and the position, as it does at the `unnamed` positions: somebody gave
         that id to a response, or a task or a phase has "@" or ":" in its name.
         """
+        ids = [response.id for response in responses]
+        stored_ids = self._run.ledger.find_keys("trace", ids)
         for position, response in enumerate(responses):
-            if self._run.ledger.find("trace", response.id) is not None:
+            if response.id in stored_ids:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
                 if position in unnamed:
@@ -192,6 +205,8 @@ class OpenEndedRecorder:
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
+            if traces[0].plan is not None:
+                self._keep_plan(traces[0].plan)
 
     def _drafts(self, group: Group, traces: Sequence[Trace]) -> Iterator[RecordDraft]:
         plan = traces[0].plan

@@ -17,6 +17,7 @@ from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, to_c
 from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
+from jurygraph.testing import ScriptedJudge
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
@@ -130,6 +131,27 @@ class TestAskedOnce:
         assert {answered.reply.text for answered in answers} == {"reply 1"}
         assert {answered.call.id for answered in answers} == {make_request().digest}
         assert kept.times == 1
+
+    def test_no_request_waits_until_the_reply_to_another_is_durable(self) -> None:
+        class SteadyJudge(ScriptedJudge):
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                await asyncio.sleep(1.2 if "1" in request.messages[0].content else 1.0)
+                return await super().complete(request, timeout)
+
+        class Slow(Kept):
+            async def store(self, request: Request, answered: AnsweredCall) -> None:
+                await asyncio.sleep(0.1)
+                await super().store(request, answered)
+
+        async def ask_all() -> float:
+            gateway = Gateway(SteadyJudge({"": True}), Limiter(2), RequestLimits(LONG))
+            requests = [make_request(f"Is {number} a prime?") for number in range(4)]
+            kept = Slow()
+            await asyncio.gather(*(gateway.ask(request, sink=kept) for request in requests))
+            assert set(kept.calls) == {request.digest for request in requests}
+            return now()
+
+        assert run(ask_all()) == pytest.approx(2.3)
 
     def test_every_sink_stores_the_reply_before_its_caller_has_it(self) -> None:
         sinks = [Kept(), Kept()]

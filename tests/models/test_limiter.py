@@ -68,6 +68,26 @@ class TestTurns:
             heapq.heappush(free, expected[-1] + each)
         assert run(begun()) == pytest.approx(expected)
 
+    @pytest.mark.parametrize(
+        ("storing", "expected"), [(0.1, [0, 0, 1, 1.2]), (5.0, [0, 0, 1, 6.2])]
+    )
+    def test_a_reply_that_is_being_stored_leaves_its_turn_until_as_many_are_as_may_run(
+        self, storing: float, expected: list[float]
+    ) -> None:
+        async def request(limiter: Limiter, lasting: float) -> float:
+            async with limiter.turn(1) as turn:
+                began = now()
+                await asyncio.sleep(lasting)
+                turn.release()
+                await asyncio.sleep(storing)
+                return began
+
+        async def begun() -> list[float]:
+            limiter = Limiter(2)
+            return await asyncio.gather(*(request(limiter, each) for each in (1, 1.2, 1, 1)))
+
+        assert run(begun()) == expected
+
 
 class TestBudgets:
     @given(

@@ -316,7 +316,7 @@ class TestKilledRun:
 
         with run_server(judge_by_request) as server:
             given = (
-                write_tasks(tmp_path, tasks_with_rubrics(4, 2)),
+                write_tasks(tmp_path, tasks_with_rubrics(8, 2)),
                 judge_config(server, concurrency=IN_FLIGHT),
             )
             with monkeypatch.context() as patch:
@@ -341,7 +341,7 @@ class TestKilledRun:
         assert partly >= 3
 
     @pytest.mark.parametrize("full_from", [2, pytest.param(5, marks=pytest.mark.exhaustive)])
-    def test_on_a_full_disk_at_most_the_calls_in_flight_are_lost(
+    def test_on_a_full_disk_at_most_the_calls_in_flight_and_as_many_being_stored_are_lost(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_from: int
     ):
         commit = Ledger.commit
@@ -364,7 +364,7 @@ class TestKilledRun:
             stored = len(list(stored_calls(tmp_path / "run")))
             lost = server.count - stored
             run_session(tmp_path / "run", *given)
-            assert lost <= IN_FLIGHT
+            assert lost <= 2 * IN_FLIGHT
             assert len(set(sent_requests(server))) == server.count - lost
 
 

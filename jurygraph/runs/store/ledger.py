@@ -24,6 +24,7 @@ from jurygraph.schema.frozen_model import ascii_json
 from jurygraph.sources.files import close_on_error, create_private_file
 
 FIRST_LINK = bytes(32)
+_SALT_BYTES = 16
 MAX_TEXTS_PER_RECORD = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS_PER_RECORD."""
 
@@ -107,9 +108,16 @@ def make_record(
     previous: bytes, seq: int, at: int, draft: RecordDraft
 ) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
+    salts = os.urandom(
+        _SALT_BYTES * len(draft.texts)
+    )  # at once: each call lets go of Python's lock
     texts = [
-        Text(number, os.urandom(16), content)
-        for number, content in enumerate(draft.texts, seq * MAX_TEXTS_PER_RECORD)
+        Text(
+            seq * MAX_TEXTS_PER_RECORD + place,
+            salts[place * _SALT_BYTES : (place + 1) * _SALT_BYTES],
+            content,
+        )
+        for place, content in enumerate(draft.texts)
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     content = {**draft.body, "texts": commitments} if texts else draft.body
@@ -146,6 +154,8 @@ _SELECT_GROUPS = """
     FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
+_ROWS_PER_STATEMENT = 500
+"""Six values a row make less than SQLite takes, 32,766."""
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another program that locks the file."""
 
@@ -247,11 +257,22 @@ class Ledger:
             if not self._connection.in_transaction:
                 self.prepare_for_writing()  # only now, so that reading leaves the file unchanged
                 self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
-            self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
+            self._insert_rows("records", records)
+            self._insert_rows("texts", texts)
         if records:
             self.count, *_, self.head = records[-1]
         return self.count
+
+    def _insert_rows(self, table: str, rows: Sequence[_Row]) -> None:
+        """Insert rows, many by a statement: after each one this thread waits for Python's lock, up to 5 ms if a loop is
+        busy meanwhile."""
+        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+            part = rows[start : start + _ROWS_PER_STATEMENT]
+            row = f"({', '.join('?' * len(part[0]))})"
+            values = list(chain.from_iterable(part))
+            self._connection.execute(
+                f"INSERT INTO {table} VALUES {', '.join([row] * len(part))}", values
+            )
 
     def prepare_for_writing(self) -> None:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
@@ -421,6 +442,16 @@ class Ledger:
     def find_all(self, kind: str, key: str) -> list[Record]:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
         return list(map(Record._make, self._find_rows(query, kind, key)))
+
+    def find_keys(self, kind: str, keys: Sequence[str]) -> set[str]:
+        """Return those of the keys that records of a kind have."""
+        found: set[str] = set()
+        for start in range(0, len(keys), _PAGE_ROWS):
+            part = keys[start : start + _PAGE_ROWS]
+            marks = ", ".join("?" * len(part))
+            query = f"SELECT key FROM records WHERE kind = ? AND key IN ({marks})"
+            found.update(key for (key,) in self._rows(query, kind, *part))
+        return found
 
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.

@@ -132,6 +132,17 @@ class TestSearch:
             [1, 2],
         )
 
+    def test_a_thousand_records_appended_at_once_are_found_by_their_keys(self, path: Path) -> None:
+        ledger = Ledger.create(path)
+        drafts = [RecordDraft("trace", f"r{number}", {}, [b"a", b"b"]) for number in range(1001)]
+        ledger.append(*drafts)
+        ledger.commit()
+        assert [record.key for record in ledger.records()] == [draft.key for draft in drafts]
+        assert len(list(ledger.verified_copies(1, 1001))) == 1001
+        keys = [f"r{number}" for number in range(500, 1600)]
+        assert ledger.find_keys("trace", keys) == {*keys[:501]}
+        assert ledger.find_keys("group", keys) == set()
+
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
         ledger.append(RecordDraft("erasure", "r1", {"number": 1}))
