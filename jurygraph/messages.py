@@ -120,19 +120,17 @@ def note_similar_names(names: Iterable[str]) -> Iterator[str]:
             yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
 
 
-_QUERY_FIELD = ("query",)
-_TEXT_FIELDS = ("text", "reference")
-_REFERENCE_FIELD = ("reference",)
-_RESPONSES_FIELD = ("responses",)
-_MEANT_FIELDS = {
+_FIELDS_BY_FOREIGN_NAME = {
     **dict.fromkeys(
-        ("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY_FIELD
+        ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
     ),
-    **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT_FIELDS),
     **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE_FIELD
+        ("completion", "output", "answer", "response", "content"), ("text", "reference")
     ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES_FIELD),
+    **dict.fromkeys(
+        ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
+    ),
+    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
     **dict.fromkeys(("model", "system", "policy"), ("agent",)),
 }
@@ -142,7 +140,8 @@ _MEANT_FIELDS = {
 def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
     return next(
-        (field for field in _MEANT_FIELDS.get(name.casefold(), ()) if field in fields), None
+        (field for field in _FIELDS_BY_FOREIGN_NAME.get(name.casefold(), ()) if field in fields),
+        None,
     )
 
 
@@ -182,14 +181,14 @@ def name_type(value: Any) -> str:
     return f"{article} {name}"
 
 
-_MOST_NAMES = 5
+_MAX_NAMES_LISTED = 5
 
 
 def join_names(names: Sequence[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    listed = list(names[:_MOST_NAMES])
-    if len(names) > _MOST_NAMES:
-        listed.append(f"{len(names) - _MOST_NAMES} more")
+    listed = list(names[:_MAX_NAMES_LISTED])
+    if len(names) > _MAX_NAMES_LISTED:
+        listed.append(f"{len(names) - _MAX_NAMES_LISTED} more")
     return ", ".join(listed)
 
 

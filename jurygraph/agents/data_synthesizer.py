@@ -103,7 +103,7 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
 
 
 MAX_CALCULATIONS = 50
-MOST_LINES = 200
+MAX_SOLUTION_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
 CONTEXT_CHARACTERS = (
     300  # the number of characters before and after a calculation that may change its meaning
@@ -238,7 +238,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     lines = [
         line for line in _NONEMPTY_LINE.finditer(text, 0, answer.span.start) if line.group().strip()
     ]
-    body = lines[:MOST_LINES]
+    body = lines[:MAX_SOLUTION_LINES]
     if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
         body = body[:-1]
     results = [_results(line.group()) for line in body]
@@ -537,7 +537,7 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
     if not isinstance(spec, FactsSpec):
         return
     for name, table in sorted(spec.tables.items()):
-        for line in islice(_NONEMPTY_LINE.finditer(text), MOST_LINES):
+        for line in islice(_NONEMPTY_LINE.finditer(text), MAX_SOLUTION_LINES):
             named = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
             if len({to_text(row[table.key[0]]) for row in named}) == 1:
                 yield from _edits_of_row(text, line.start(), line[0], name, table, named[0])

@@ -30,11 +30,11 @@ from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
-_LEAST_POINTS_SHOWN = 0.5e-4
+_MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
 _MAX_QUOTE = 120
-_MOST_REASONS = 3
+_MAX_REASONS_LISTED = 3
 _OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
 
@@ -64,7 +64,7 @@ class PointsLine(FrozenModel):
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
-        return self.lost >= _LEAST_POINTS_SHOWN
+        return self.lost >= _MIN_POINTS_SHOWN
 
     def __str__(self) -> str:
         return self.describe({})
@@ -146,7 +146,7 @@ def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) 
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
-    if lost >= _LEAST_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
+    if lost >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
         answer = _answer(part)
         reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
@@ -179,8 +179,12 @@ def _describe_split(component: ExplainedTerm, verdicts: Sequence[ExplainedVerdic
             splits.append(f"{lead}{listed}")
     if not splits:
         return ""
-    more = f"; and {len(splits) - _MOST_REASONS} more" if len(splits) > _MOST_REASONS else ""
-    return f"judges differ{rule}: {'; '.join(splits[:_MOST_REASONS])}{more}"
+    more = (
+        f"; and {len(splits) - _MAX_REASONS_LISTED} more"
+        if len(splits) > _MAX_REASONS_LISTED
+        else ""
+    )
+    return f"judges differ{rule}: {'; '.join(splits[:_MAX_REASONS_LISTED])}{more}"
 
 
 def _judge_of(verdict: ExplainedVerdict) -> str:
@@ -369,7 +373,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
             names += [_judge_of(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
             costs[text] = costs.get(text, 0.0) + verdict.shortfall
-    if len(labels) > _MOST_REASONS:
+    if len(labels) > _MAX_REASONS_LISTED:
         labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
     losses = []
     for text, concerned in labels.items():
@@ -380,8 +384,8 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(concerned) > len(names):
             loss += f", {len(concerned)} times"
         losses.append(loss)
-    if len(losses) > _MOST_REASONS:
-        losses[_MOST_REASONS:] = [f"and {len(losses) - _MOST_REASONS} more"]
+    if len(losses) > _MAX_REASONS_LISTED:
+        losses[_MAX_REASONS_LISTED:] = [f"and {len(losses) - _MAX_REASONS_LISTED} more"]
     return "; ".join(losses)
 
 
@@ -615,7 +619,7 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
 
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
-_MOST_CHANGES = 10
+_MAX_CHANGES_LISTED = 10
 _Key = tuple[str, ...]
 _Scores = Mapping[str, float]
 """Scores to try, by question."""
@@ -761,11 +765,11 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
         change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
     ]
     for sign, changes_of_sign in (("+", useful), ("-", harmful_changes)):
-        for change in changes_of_sign[:_MOST_CHANGES]:
+        for change in changes_of_sign[:_MAX_CHANGES_LISTED]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
-        if len(changes_of_sign) > _MOST_CHANGES:
-            yield f"... and {len(changes_of_sign) - _MOST_CHANGES} more (--json)."
+        if len(changes_of_sign) > _MAX_CHANGES_LISTED:
+            yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
     lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
     yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."

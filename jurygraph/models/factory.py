@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _NO_OUTAGE_LIMIT = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
-_MAX_SLOTS = 4
+_MAX_PARALLEL_REQUESTS = 4
 
 _BARE_NAME = re.compile(r"\w[\w.-]*")
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
@@ -195,7 +195,9 @@ def _open_gguf(rest: str, config: CallsConfig) -> Backend:
         else Path(rest)
     )
     return Gguf(
-        file, slots=min(config.concurrency, _MAX_SLOTS, available_cores()), context=config.context
+        file,
+        slots=min(config.concurrency, _MAX_PARALLEL_REQUESTS, available_cores()),
+        context=config.context,
     )
 
 

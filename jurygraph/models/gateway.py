@@ -61,7 +61,7 @@ UNBILLED_FAULTS = frozenset(
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
-FIRST_REPLIES = 20  # first replies of which one has to be usable
+REPLIES_UNTIL_GIVING_UP = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
 _EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
 _ADVICE_BY_FAULT = {
@@ -420,13 +420,13 @@ class FirstReplies:
     """
 
     def __init__(self) -> None:
-        self._left = FIRST_REPLIES
+        self._left = REPLIES_UNTIL_GIVING_UP
         self._unread: set[str] = set()
         self._reasons: list[str | None] = []
         """None for a reply that is usable or says nothing of the settings."""
         self._last: tuple[Fault | None, str] = (None, "")
         self._usable_stored = 0
-        self._unsent = FIRST_REPLIES
+        self._unsent = REPLIES_UNTIL_GIVING_UP
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
 
@@ -462,19 +462,19 @@ class FirstReplies:
             self._last = fault, ""
         if is_first:
             self._rejections.append(reason)
-        are_complete = len(self._rejections) >= FIRST_REPLIES
+        are_complete = len(self._rejections) >= REPLIES_UNTIL_GIVING_UP
         if self._is_accepted or not are_complete or {*self._rejections} != {reason}:
             return None
         problem = self.problem or fault
         return Fault(
             ALL_REJECTED_FAULT,
-            f"all of the first {FIRST_REPLIES} requests were rejected: {problem}",
+            f"all of the first {REPLIES_UNTIL_GIVING_UP} requests were rejected: {problem}",
         )
 
     def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
 
-        Raises UnusableRepliesError with the last of the first `FIRST_REPLIES`, if none can be used.
+        Raises UnusableRepliesError with the last of the first `REPLIES_UNTIL_GIVING_UP`, if none can be used.
         """
         if answered.call.id not in self._unread:
             self._usable_stored += fault is None
@@ -484,9 +484,9 @@ class FirstReplies:
             None if fault is None or fault.kind not in _ADVICE_BY_FAULT else fault.kind
         )
         self._last = fault, answered.reply.text
-        if len(self._reasons) == FIRST_REPLIES and self.problem is not None:
+        if len(self._reasons) == REPLIES_UNTIL_GIVING_UP and self.problem is not None:
             raise UnusableRepliesError(
-                f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}"
+                f"none of the first {REPLIES_UNTIL_GIVING_UP} replies can be used: {self.problem}"
             )
 
     @property

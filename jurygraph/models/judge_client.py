@@ -89,7 +89,7 @@ _DROPPED_KEYWORDS = frozenset(
 _JSON_SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
 _MAX_PROBABILITY_ERROR = 0.05
-_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_MIN_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _LOGPROB_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
 _JSON_VALUE = re.compile(
@@ -466,7 +466,7 @@ def _token(entry: Any) -> tuple[str, float] | None:
         or not number <= _LOGPROB_ROUNDING
     ):
         return None
-    return text, max(_LEAST_LOGPROB, min(0.0, float(number)))
+    return text, max(_MIN_LOGPROB, min(0.0, float(number)))
 
 
 def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:

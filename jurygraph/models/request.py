@@ -525,7 +525,7 @@ _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTA
 _JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _JSON_OPENING = re.compile(r'\{\s*"')
 _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
-_LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
+_MIN_OBJECT_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
 _MAX_WIDENING = 8
 
@@ -607,7 +607,9 @@ def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
     """Return whether a source has the object of a JSON text: in any white space and order of keys, or with the same
     letters and digits, however they are quoted and escaped."""
     letters = _letters_of(json_text)
-    if len(letters) >= _LEAST_LETTERS and any(letters in _letters_of(source) for source in sources):
+    if len(letters) >= _MIN_OBJECT_LETTERS and any(
+        letters in _letters_of(source) for source in sources
+    ):
         return True
     answer = json.loads(double_wrong_backslashes(json_text))
     longest = _MAX_WIDENING * len(json_text)

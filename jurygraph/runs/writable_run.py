@@ -80,7 +80,7 @@ class CallStore:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
             content, texts = self._read(ledger, "lookup", key)
-            if len(texts) != _LOOKUP_TEXTS:
+            if len(texts) != _TEXTS_PER_LOOKUP:
                 continue
             lookup = Lookup.model_validate(content["lookup"])
             is_other = self._writer is not None and ledger is not self._ledgers[0]
@@ -103,7 +103,7 @@ class CallStore:
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
 
 
-_LOOKUP_TEXTS = 2
+_TEXTS_PER_LOOKUP = 2
 """The texts of a call of a tool: its arguments, and its result."""
 
 

@@ -157,9 +157,9 @@ def _explain(error: MarkedYAMLError) -> str:
 
 
 SIGNAL_NAMES = ("vanilla", "rerank", "emb")
-AGENTS = (2, 3, 4)
+AGENT_COUNTS = (2, 3, 4)
 PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENTS)),
+    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENT_COUNTS)),
     "macrm-single",
     "macrm-multi-head",
 )

@@ -37,7 +37,7 @@ from jurygraph.schema.conversation import Exchange, is_none, split_conversation
 from jurygraph.schema.frozen_model import Count, Id, require_unique
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     FileDigest,
     TextFile,
     TextLine,
@@ -153,7 +153,7 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*")
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
     """Yield the rows of a CSV file; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
-    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
+    csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")

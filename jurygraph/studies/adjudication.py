@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict
 
-from jurygraph.aggregation.consensus import HIGH, AgentScore
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
 from jurygraph.aggregation.consensus.fitting import Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -68,7 +68,7 @@ class SavedConsensus(FrozenModel):
     @property
     def high(self) -> int:
         """Return the number of items with high ambiguity."""
-        return sum(item.ambiguity > HIGH for item in self.items.values())
+        return sum(item.ambiguity > HIGH_AMBIGUITY for item in self.items.values())
 
 
 class MovedItem(NamedTuple):
@@ -165,7 +165,7 @@ def report(
         sections=[items, agents, *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
-            f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",
+            f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high} before, {now.high} now",
         ],
     )
 

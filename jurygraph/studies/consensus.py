@@ -51,7 +51,7 @@ _MAX_ROWS = 10
 _MAX_AGENTS = 25
 _MAX_SCALE_CHARACTERS = 400
 _MAX_LISTED = 20
-_MOST_CLASSES = 25
+_MAX_CLASSES = 25
 """More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
 _SLIDER_HINT = (
     "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
@@ -232,7 +232,7 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
     count = len(labels) - labels.count(None)
-    if len(classes) > _MOST_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
         problem = f"{count} labels have {len(classes)} different values, which are no classes"
         raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
     return tuple(classes)
@@ -523,7 +523,7 @@ def _forecast(fitted: FittedConsensus) -> list[ExpectedAmbiguity]:
     """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
     if fitted.method != "stableval":
         return []
-    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH)
+    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH_AMBIGUITY)
     return consensus.expected_ambiguity(fitted.model, high, seed=fitted.settings.seed or 0)
 
 
@@ -645,7 +645,7 @@ def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -
     has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
     other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
     ambiguity = credited.ambiguity()
-    is_high = ambiguity > consensus.HIGH
+    is_high = ambiguity > consensus.HIGH_AMBIGUITY
     return {
         "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
         "largest_change": max((abs(row["change"]) for row in agents), default=None),

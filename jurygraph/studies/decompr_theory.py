@@ -18,7 +18,7 @@ from jurygraph.studies.reward_noise import (
 )
 from jurygraph.studies.stability import variance, weight_shift
 
-STAKEHOLDERS = (2, 3, 5, 8)
+STAKEHOLDER_COUNTS = (2, 3, 5, 8)
 GROUP_SIZES = (2, 4, 8, 16)
 """Numbers of responses in a group, all even; the paper's is 8."""
 PUBLISHED_SHARES = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
@@ -191,7 +191,7 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
 def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
     terms = []
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
             simulated = [figures[name] for figures in by_seed]
@@ -207,7 +207,7 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
         formula = mean_sign_correctness(snr, PAPER_GROUP)
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
     scaling = []
-    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDERS):
+    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDER_COUNTS):
         simulated = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
         scaling.append(
@@ -231,7 +231,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
     yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
     header = ["Theorem 1, Proposition 1"]
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
     rows = [[title, *_cells_of_column(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(header, rows, digits=5)
@@ -244,7 +244,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
         rows.append([f"{snr:g}", *_cells_of_column(decompr["signs"], snr), f"{paper:.2f}"])
     yield ReportTable(header, rows, digits=3)
     header = ["Eq. 35: SNR if σ²_η is"]
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
     rows = [[name, *_cells_of_column(decompr["scaling"], name)] for name in DRIFT_REGIMES]
     yield ReportTable(header, rows, digits=2)

@@ -14,7 +14,7 @@ from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
     LEARNING_FROM_FIRST_STEPS,
-    LEARNING_SCORES,
+    SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
     TrainingStep,
@@ -89,7 +89,7 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """
     if not analyzer.series:
         return
-    learned = CALIBRATION_STEPS + LEARNING_SCORES
+    learned = CALIBRATION_STEPS + SCORES_BEFORE_TESTS
     late = [series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS]
     if analyzer.steps <= learned:
         tested = f"the first {CALIBRATION_STEPS} steps are what they compare with"

@@ -44,7 +44,7 @@ INDEX_VERSION = 11
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
-_BATCH_GROUPS = 256
+_GROUPS_PER_BATCH = 256
 """Groups that are added in one transaction."""
 
 _TABLES = """
@@ -218,7 +218,7 @@ class RunIndex:
             groups = read_stored_groups_after(self.run, after, up_to)
         else:
             groups = iter(()) if after else read_stored_groups(self.run)
-        while batch := list(islice(groups, _BATCH_GROUPS)):
+        while batch := list(islice(groups, _GROUPS_PER_BATCH)):
             with self._connection:
                 for group in batch:
                     add(group)

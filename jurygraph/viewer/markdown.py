@@ -13,7 +13,7 @@ from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.studies.report import Report, ReportTable
 from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
 
-_MOST_TEXT = 3000
+_MAX_TEXT_CHARACTERS = 3000
 _SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
 _VERDICT_COLUMNS = ("verdict on", "by", "score", "reason")
 
@@ -42,7 +42,7 @@ def response_to_markdown(run: Run, name: str) -> str:
 
 def _open_fence(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
-    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MOST_TEXT))
+    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MAX_TEXT_CHARACTERS))
     fence = max(["``", *re.findall("`+", content)], key=len) + "`"
     return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from jurygraph.aggregation.consensus import HIGH
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
@@ -56,7 +56,7 @@ from jurygraph.sources.sheets import (
 )
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import read_consensus, select_ambiguous
-from jurygraph.studies.agreement import LEAST_SHARED, read_parts
+from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     Settings,
     VoteColumns,
@@ -362,7 +362,9 @@ def assign(
     above: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="The ambiguity that these items exceed.", show_default=str(HIGH)
+            metavar="X",
+            help="The ambiguity that these items exceed.",
+            show_default=str(HIGH_AMBIGUITY),
         ),
     ] = None,
     item: ItemColumn = None,
@@ -414,7 +416,9 @@ def assign(
     if ambiguous is not None:
         saved = read_consensus(ambiguous)
         raters = {name: found.annotators for name, found in saved.items.items()}
-        sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
+        sheet_items = select_ambiguous(
+            saved, HIGH_AMBIGUITY if above is None else above, sheet_items
+        )
         if saved.close:
             reason = "by majority vote, items that one vote decides are in doubt, too"
             print_message(f"{ambiguous}: {reason}: {len(saved.close)}")
@@ -455,7 +459,7 @@ def assign(
         "most_shared": max(shared),
         "repeated": assignment.repeated,
     }
-    few = sum(count < LEAST_SHARED for count in shared)
+    few = sum(count < MIN_SHARED_ITEMS for count in shared)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_assignment_lines(figures, few))
@@ -522,7 +526,7 @@ def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
     yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
     shared = _format_span(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
-        yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
+        yield f"two reviewers share {shared} items; pairs with fewer than {MIN_SHARED_ITEMS}: {few}"
     if figures["repeated"]:
         yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 

@@ -153,7 +153,7 @@ _SELECT_GROUPS = """
                  WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
     FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
-_PAGE_ROWS = 500
+_ROWS_PER_PAGE = 500
 _ROWS_PER_STATEMENT = 500
 """Six values a row make less than SQLite takes, 32,766."""
 BUSY_TIMEOUT = 5.0
@@ -364,11 +364,11 @@ class Ledger:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
         last = self.count if up_to is None else up_to
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
-        query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_PAGE_ROWS}"
+        query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
             rows = self._rows(query, after, last, *kinds)
             yield from map(Record._make, rows)
-            if len(rows) < _PAGE_ROWS:
+            if len(rows) < _ROWS_PER_PAGE:
                 return
             after = rows[-1][0]
 
@@ -446,8 +446,8 @@ class Ledger:
     def find_keys(self, kind: str, keys: Sequence[str]) -> set[str]:
         """Return those of the keys that records of a kind have."""
         found: set[str] = set()
-        for start in range(0, len(keys), _PAGE_ROWS):
-            part = keys[start : start + _PAGE_ROWS]
+        for start in range(0, len(keys), _ROWS_PER_PAGE):
+            part = keys[start : start + _ROWS_PER_PAGE]
             marks = ", ".join("?" * len(part))
             query = f"SELECT key FROM records WHERE kind = ? AND key IN ({marks})"
             found.update(key for (key,) in self._rows(query, kind, *part))
