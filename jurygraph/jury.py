@@ -53,7 +53,7 @@ from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
 from jurygraph.graphs.survey import files_of_tools
-from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_isolated
+from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_in_fresh_context
 from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
@@ -243,7 +243,7 @@ class Jury(ShortRepr):
         require_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
         )
-        (plan_or_error,) = await start_isolated(
+        (plan_or_error,) = await start_in_fresh_context(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
         return self._result_or_raise(plan_or_error)
@@ -264,7 +264,7 @@ class Jury(ShortRepr):
         )
         batches = split_into_batches(tasks, lambda _: 1, size)
         work = (
-            start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+            start_in_fresh_context(partial(self._prepare_batch, batch, sink), self.config.langsmith)
             for batch in batches
         )
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
@@ -330,7 +330,7 @@ class Jury(ShortRepr):
             await run_machine(active_groups)
             return await outcomes[0]
 
-        traces = self._result_or_raise(await start_isolated(score, self.config.langsmith))
+        traces = self._result_or_raise(await start_in_fresh_context(score, self.config.langsmith))
         if listener is not None:
             for trace in traces:
                 listener(

@@ -148,7 +148,7 @@ class CorrectAnswer(NamedTuple):
     number: Reading
 
 
-def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
+def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
 
     True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
@@ -474,7 +474,7 @@ class Synthesizer(Deriver):
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
             return Material(name=CONTRASTS_MATERIAL, note=note)
-        answered = matching_answer(text, inputs.task.reference)
+        answered = check_final_answer(text, inputs.task.reference)
         if answered is False:
             return Material(
                 name=CONTRASTS_MATERIAL,
@@ -514,7 +514,10 @@ class Synthesizer(Deriver):
 def edits_by_rule(
     text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
 ) -> Iterator[TextEdit]:
-    """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
+    """Yield the contrasts that can be made by rule, the first 50 of each kind.
+
+    `answered` is what `check_final_answer` returned.
+    """
     by_kind: dict[StatementKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),

@@ -82,7 +82,7 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, is_one_line = _reasoning(text)
+    start, end, is_one_line = _find_reasoning(text)
     edges = [start, *_step_starts(text, start, end, is_one_line), end]
     trimmed_spans = (_trim_span(text, *edge_pair) for edge_pair in pairwise(edges))
     steps = [step for step in trimmed_spans if step]
@@ -95,7 +95,7 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def _reasoning(text: str) -> tuple[int, int, bool]:
+def _find_reasoning(text: str) -> tuple[int, int, bool]:
     start, end = reasoning_range(text)
     is_one_line = "\n" not in text[start:end].strip()
     answer = final_answer(text) if end - start == len(text) else None

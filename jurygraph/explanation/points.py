@@ -692,7 +692,7 @@ def find_changes(
             )
         )
 
-    groups = _changeable_verdicts(explained.verdicts)
+    groups = _group_verdicts_to_try(explained.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [
@@ -737,7 +737,7 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     return recorded
 
 
-def _changeable_verdicts(
+def _group_verdicts_to_try(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_Key, list[ExplainedVerdict]]:
     """Return the verdicts that one change changes, by their key; those that do not apply are left out."""

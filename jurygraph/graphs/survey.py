@@ -73,13 +73,13 @@ def _make_task_view(
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
     criteria, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
-        about = _without_weights(about)
+        about = _with_equal_restrictiveness(about)
     if isinstance(about, Criterion):
         sign = 1.0 if about.weight > 0 else -1.0
         about = about.model_copy(update={"weight": sign, "role": None})
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
-        people = tuple(map(_without_weights, sort_by_id(task.stakeholders)))
+        people = tuple(map(_with_equal_restrictiveness, sort_by_id(task.stakeholders)))
     return TaskView(
         id=task.id,
         audience=audience,
@@ -97,7 +97,7 @@ def _make_task_view(
     )
 
 
-def _without_weights(person: Stakeholder) -> Stakeholder:
+def _with_equal_restrictiveness(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
     constraints = tuple(
         c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints)

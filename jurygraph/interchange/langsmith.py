@@ -114,7 +114,7 @@ def _read_side_messages(
     role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
     value: Any = side or {}
-    for step in _steps_to_messages(value):
+    for step in _path_of_messages(value):
         path += (step,)
         value = value[step]
     if isinstance(value, str):
@@ -125,7 +125,7 @@ def _read_side_messages(
     return location.messages(items, *path)
 
 
-def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
+def _path_of_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
     messages = side.get("messages")
     if isinstance(messages, list):
@@ -154,7 +154,7 @@ def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
 
 def _unread_fields(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
-    steps = _steps_to_messages(side or {}) if is_read else ()
+    steps = _path_of_messages(side or {}) if is_read else ()
     return {name: value for name, value in (side or {}).items() if name not in steps[:1]}
 
 

@@ -33,7 +33,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import Exchange, is_none, split_conversation
+from jurygraph.schema.conversation import SplitConversation, is_none, split_conversation
 from jurygraph.schema.frozen_model import Count, Id, require_unique
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
@@ -649,7 +649,7 @@ def _write_rows(
 
 def _digest_of_shared_cell(cell: Any) -> str:
     """Return the digest of the part of a cell that all rows of a task share."""
-    if isinstance(cell, Exchange):
+    if isinstance(cell, SplitConversation):
         cell = [message.model_dump(mode="json") for message in cell.query]
     return digest_of(cell)
 
@@ -692,7 +692,9 @@ def _read_cells(
             _refuse_empty(location, column, role)
             value = ""
         if role == "messages":
-            cells[column] = _read_exchange(location, value, cells[columns.system], columns)
+            cells[column] = _read_split_conversation(
+                location, value, cells[columns.system], columns
+            )
             continue
         is_list = isinstance(value, list)
         may_be_list = column in (columns.prompt, columns.rubric, columns.context)
@@ -732,7 +734,9 @@ def _header_location(path: Path, position: str) -> str:
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
-def _read_exchange(location: str, value: Any, system: Any, columns: TableColumns) -> Exchange:
+def _read_split_conversation(
+    location: str, value: Any, system: Any, columns: TableColumns
+) -> SplitConversation:
     """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
     column = str(columns.messages)
     if isinstance(value, str):

@@ -99,7 +99,7 @@ class VoteColumns:
     gold: Mapping[str, Label]
 
 
-class _PlacedVote(NamedTuple):
+class _LocatedVote(NamedTuple):
     file: VotesFile
     location: str
     vote: Vote
@@ -132,9 +132,9 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    placed_votes: list[_PlacedVote] = []
+    placed_votes: list[_LocatedVote] = []
     for file in files:
-        placed_votes += [_PlacedVote(file, *row) for row in file.rows]
+        placed_votes += [_LocatedVote(file, *row) for row in file.rows]
     votes = _select_dimension(placed_votes, dimension)
     if all(placed.vote.label is None for placed in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
@@ -161,7 +161,7 @@ def collect_votes(
     )
 
 
-def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
+def _select_dimension(votes: list[_LocatedVote], dimension: str | None) -> list[_LocatedVote]:
     present = dict.fromkeys(placed.vote.dimension for placed in votes)
     listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
@@ -176,7 +176,7 @@ def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_
     return [placed for placed in votes if placed.vote.dimension == dimension]
 
 
-def _join_paths(votes: Iterable[_PlacedVote]) -> str:
+def _join_paths(votes: Iterable[_LocatedVote]) -> str:
     return ", ".join(dict.fromkeys(placed.file.path for placed in votes))
 
 
@@ -217,7 +217,7 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
+def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
     texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
     if texts:
         words = (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str))
@@ -239,7 +239,7 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
 
 
 def _complete_column(
-    votes: Sequence[_PlacedVote], name: Literal["agent", "group"]
+    votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
 ) -> list[str] | None:
     """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
     values = [getattr(vote, name) for _, _, vote in votes]
@@ -251,8 +251,8 @@ def _complete_column(
     return values
 
 
-def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
-    first: dict[str, _PlacedVote] = {}
+def _refuse_shared_keys(votes: Iterable[_LocatedVote]) -> None:
+    first: dict[str, _LocatedVote] = {}
     for placed in votes:
         other = first.setdefault(placed.vote.key, placed)
         # item "a_b" of agent "c" has the key of item "a" of agent "b_c"

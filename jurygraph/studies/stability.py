@@ -24,7 +24,7 @@ from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.positive import (
     Clustered,
     difference_of_means,
-    mean_of_units,
+    positive_mean,
     ratio_of_means,
 )
 from jurygraph.messages import did_you_mean, quote
@@ -436,7 +436,7 @@ def _noise_tables(
         for size in sizes:
             means = {}
             for name, measure in SEED_MEASURES.items():
-                means[name] = mean_of_units(_measure_clusters(members, size, measure))
+                means[name] = positive_mean(_measure_clusters(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
@@ -485,7 +485,7 @@ def _table(
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
-        means = {size: mean_of_units(_measure_clusters(units, size, measure)) for size in sizes}
+        means = {size: positive_mean(_measure_clusters(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
         growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]

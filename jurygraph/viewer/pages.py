@@ -194,11 +194,11 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": opened.controls, "changeable": list_changeable(view)}
+    page = {"controls": opened.controls, "changeable": first_verdicts_to_try(view)}
     return "response.html", {**context, **describe_response(run, scored, view), **page}
 
 
-def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
+def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
     """Return the first verdict of each question whose score can be tried; none if there are too many for a form.
 
     One that was judged goes before those that failed: the score is tried for all judges of the question.

@@ -21,7 +21,7 @@ from jurygraph.agents.extraction import UNKNOWN_VALUE, Extract
 from jurygraph.agents.maths.labels import sentence_ends
 from jurygraph.agents.presentation.rewrites import (
     Statement,
-    count_strengths,
+    count_strength_words,
     find_numbers,
     mentioned_people,
 )
@@ -96,7 +96,7 @@ class Prose(NamedTuple):
     def original(self) -> Presentation:
         return Presentation(ORIGINAL_FAMILY, 0, self.response.text, self.response.data)
 
-    def statements(self) -> dict[str, Statement]:
+    def statements_by_name(self) -> dict[str, Statement]:
         """Return what a model has to say in other words: a statement for each piece that is no heading."""
         statements = {}
         for number, piece in enumerate(self.pieces, 1):
@@ -146,7 +146,7 @@ async def read_prose(
             if material.failure is None
             else material.failure.message or NO_RECORD_REASON
         )
-    pieces, end = split(response.text)
+    pieces, end = split_into_pieces(response.text)
     known = tuple(people) or _people_in(material)
     labelled = _label_pieces(pieces, material)
     return Prose(response, labelled, end, known, _prose_facts(material, known), material.note)
@@ -178,7 +178,7 @@ def _prose_facts(material: Material, people: Sequence[str]) -> ProseFacts:
         if kind == "summary":
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
-    strengths = count_strengths(text)
+    strengths = count_strength_words(text)
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
@@ -202,7 +202,7 @@ _BACK_REFERENCE = re.compile(
 """What begins a piece that cannot be moved away from the one before it."""
 
 
-def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
+def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0

@@ -419,9 +419,9 @@ def assign(
         sheet_items = select_ambiguous(
             saved, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
-        if saved.close:
+        if saved.doubtful_items:
             reason = "by majority vote, items that one vote decides are in doubt, too"
-            print_message(f"{ambiguous}: {reason}: {len(saved.close)}")
+            print_message(f"{ambiguous}: {reason}: {len(saved.doubtful_items)}")
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )

@@ -16,7 +16,7 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, learn_confusions
+from jurygraph.runs.workflows.rescoring import LearnedConfusions, RescoringResult, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.config import apply_settings
@@ -99,7 +99,7 @@ def rescore(
                 f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
-    learned: dict[str, LearnedPanel] = {}
+    learned: dict[str, LearnedConfusions] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
@@ -122,7 +122,7 @@ def rescore(
 
 
 def _write_artifact(
-    artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Mapping[str, LearnedPanel]
+    artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Mapping[str, LearnedConfusions]
 ) -> None:
     """Write the calibrations, or else the confusions, which may be none."""
     contents = []
@@ -168,7 +168,7 @@ def _calibrate(
 def _rescoring_report(
     identity: dict[str, Any],
     result: RescoringResult,
-    learned: Mapping[str, LearnedPanel],
+    learned: Mapping[str, LearnedConfusions],
     calibrated: Sequence[Report],
 ) -> Report:
     panels = {component: _learned_report(component, panel) for component, panel in learned.items()}
@@ -184,7 +184,7 @@ def _rescoring_report(
     return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
 
 
-def _learned_report(component: str, learned: LearnedPanel) -> Report:
+def _learned_report(component: str, learned: LearnedConfusions) -> Report:
     """Return the judges of a component whose confusions were learned, or that their majority is used."""
     figures = {
         "confusions": learned.confusions and learned.confusions.digest,

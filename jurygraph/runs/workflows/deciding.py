@@ -71,7 +71,9 @@ class PackedGroup(NamedTuple):
     cells: bytes
 
 
-def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iterator[PackedGroup]:
+def read_packed_groups(
+    run: Run, report: ProgressCallback = lambda count: None
+) -> Iterator[PackedGroup]:
     """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
 
     Raises `TraceMismatch` where the run was changed.
@@ -161,7 +163,7 @@ class VerdictTables:
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
         groups_by_plan: dict[Any, list[PackedGroup]] = defaultdict(list)
         rows: Counter[Any] = Counter()
-        for group in pack_groups(run) if groups is None else groups:
+        for group in read_packed_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.widths)
             groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
