@@ -186,10 +186,10 @@ _MAX_NAMES_LISTED = 5
 
 def join_names(names: Sequence[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    listed = list(names[:_MAX_NAMES_LISTED])
+    listed_names = list(names[:_MAX_NAMES_LISTED])
     if len(names) > _MAX_NAMES_LISTED:
-        listed.append(f"{len(names) - _MAX_NAMES_LISTED} more")
-    return ", ".join(listed)
+        listed_names.append(f"{len(names) - _MAX_NAMES_LISTED} more")
+    return ", ".join(listed_names)
 
 
 def quote(name: str) -> str:
@@ -341,7 +341,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     fields = [owner.model_fields.items() for owner in models_with_field]
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
-    listed = f"known here: {', '.join(names)}" if names else "leave it out"
+    names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
     meant = find_meant_field(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
@@ -353,7 +353,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     if hint is None and len(path) > 1 and path[-1] in model.model_fields:
         owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
         hint = f"write it at the top, not below `{owner}`"
-    return Problem(path, "unknown", hint or listed)
+    return Problem(path, "unknown", hint or names_hint)
 
 
 def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) -> list[str]:

@@ -474,14 +474,14 @@ class Synthesizer(Deriver):
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
             return Material(name=CONTRASTS_MATERIAL, note=note)
-        answered = check_final_answer(text, inputs.task.reference)
-        if answered is False:
+        final_answer_check = check_final_answer(text, inputs.task.reference)
+        if final_answer_check is False:
             return Material(
                 name=CONTRASTS_MATERIAL,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
-            edits = list(edits_by_rule(text, inputs.task, answered, self._kinds))
+            edits = list(edits_by_rule(text, inputs.task, final_answer_check, self._kinds))
             return self._material(inputs, edits)
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
@@ -512,20 +512,23 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(
-    text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
+    text: str,
+    view: TaskView,
+    final_answer_check: CorrectAnswer | bool,
+    kinds: Sequence[StatementKind],
 ) -> Iterator[TextEdit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind.
 
-    `answered` is what `check_final_answer` returned.
+    `final_answer_check` is what `check_final_answer` returned.
     """
     by_kind: dict[StatementKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
-    if isinstance(answered, CorrectAnswer):
+    if isinstance(final_answer_check, CorrectAnswer):
         query = query_text(view.query)
-        by_kind["step"] = missing_step_edits(text, query, answered)
-        by_kind["answer"] = other_answer_edits(text, query, answered)
+        by_kind["step"] = missing_step_edits(text, query, final_answer_check)
+        by_kind["answer"] = other_answer_edits(text, query, final_answer_check)
     for kind in kinds:
         yield from islice(by_kind.get(kind, ()), MAX_EDITS)
 

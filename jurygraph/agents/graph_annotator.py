@@ -589,7 +589,7 @@ def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
 def freeze_graph(
     task: Task,
     rubric: Rubric,
-    stored: KnownGraph,
+    previous_graph: KnownGraph,
     requested: Iterable[CriterionPair],
     edges: Sequence[Edge],
     record: Annotation,
@@ -602,16 +602,16 @@ def freeze_graph(
     roles: dict[str, Role] = {}
     digests = {}
     for criterion in rubric.criteria:
-        role = stored.roles.get(criterion.id, record.roles.get(criterion.id))
+        role = previous_graph.roles.get(criterion.id, record.roles.get(criterion.id))
         assigned = criterion.model_copy(update={"role": role})
         criteria.append(assigned)
         if role is not None:
             roles[criterion.id] = role
             digests[criterion.id] = criterion_digest(task, assigned, role)
-    earlier_roles = {} if stored.record is None else stored.record.roles
+    earlier_roles = {} if previous_graph.record is None else previous_graph.record.roles
     # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
     annotated_roles = sorted((earlier_roles | record.roles).items())
-    rejected = {*stored.still_rejected(requested), *record.rejected}
+    rejected = {*previous_graph.still_rejected(requested), *record.rejected}
     update = {
         "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
         "seen": digests,

@@ -118,7 +118,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    shown_first = as_unit_interval("first", first)
-    shown_second = as_unit_interval("second", second)
-    check_shape("second", shown_second, shown_first.shape)
-    return shown_first, shown_second
+    scores_shown_first = as_unit_interval("first", first)
+    scores_shown_second = as_unit_interval("second", second)
+    check_shape("second", scores_shown_second, scores_shown_first.shape)
+    return scores_shown_first, scores_shown_second

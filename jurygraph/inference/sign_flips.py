@@ -73,10 +73,10 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
     chances = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
-        grown = np.zeros(len(chances) + int(size))
-        grown[: len(chances)] = 0.5 * chances
-        grown[int(size) :] += 0.5 * chances
-        chances = grown
+        next_chances = np.zeros(len(chances) + int(size))
+        next_chances[: len(chances)] = 0.5 * chances
+        next_chances[int(size) :] += 0.5 * chances
+        chances = next_chances
     if observed == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.

@@ -249,16 +249,16 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
 PACKAGE_PREFIX = "package:"
 
 
-def find_file(named: str) -> Path:
+def find_file(package_file: str) -> Path:
     """Return the file of `NAME/FILE` in an installed package, whose code is not run. Raises `ConfigError`."""
-    name, _, inner = named.partition("/")
+    name, _, inner = package_file.partition("/")
     folder = _package_folder(name)
     path = folder / inner
     if not inner or not path.is_file():
         files = [file for file in folder.rglob("*") if file.is_file()]
         names = sorted(file.relative_to(folder).as_posix() for file in files)
         hint = did_you_mean(inner, names) or f"it has {', '.join(names[:10])}"
-        raise ConfigError(f"package:{named}: package {name!r} has no such file; {hint}")
+        raise ConfigError(f"package:{package_file}: package {name!r} has no such file; {hint}")
     return path
 
 

@@ -702,15 +702,19 @@ class CallLog:
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
         """
-        named = result.call
-        if named is None and len(self.accepted) == 1:
-            named = next(iter(self.accepted.values()))
+        call_id = result.call
+        if call_id is None and len(self.accepted) == 1:
+            call_id = next(iter(self.accepted.values()))
         calls = [use for use in self.uses if use.id in sent_calls]
-        if named is not None and named in sent_calls and all(use.id != named for use in calls):
-            calls.append(CallUse(id=named, purpose=JUDGE_PURPOSE))
+        if (
+            call_id is not None
+            and call_id in sent_calls
+            and all(use.id != call_id for use in calls)
+        ):
+            calls.append(CallUse(id=call_id, purpose=JUDGE_PURPOSE))
         fields: dict[str, Any] = {}
         if calls:
-            fields |= {"call": named, "calls": tuple(calls)}
+            fields |= {"call": call_id, "calls": tuple(calls)}
         lookups = [name for use in calls for name in self.lookups.get(use.id, ())]
         if lookups:
             fields["lookups"] = tuple(lookups)
@@ -725,7 +729,7 @@ class CallSink(Protocol):
     def find(self, key: str) -> AnsweredCall | None:
         """Return the stored call whose request has this digest, if there is one."""
 
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
 
     def store_unanswered(self, request: Request, call: Call) -> None:
@@ -734,5 +738,5 @@ class CallSink(Protocol):
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the stored call of a tool of this id, if there is one."""
 
-    async def store_lookup(self, stored: StoredLookup) -> None:
+    async def store_lookup(self, stored_lookup: StoredLookup) -> None:
         """Store a call of a tool; it is durable when this returns."""

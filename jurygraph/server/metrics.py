@@ -71,10 +71,10 @@ class RequestMetrics:
         yield f"{name}_count {self._answered}"
 
 
-def _metric(name: str, kind: str, text: str, lines: Iterable[_Sample]) -> Iterator[str]:
+def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
     full_name = f"jurygraph_{name}"
     yield f"# HELP {full_name} {text}"
     yield f"# TYPE {full_name} {kind}"
-    for labels, value in lines:
+    for labels, value in samples:
         inside = ",".join(f'{label}="{content}"' for label, content in labels.items())
         yield f"{full_name}{f'{{{inside}}}' if inside else ''} {float(value):g}"

@@ -201,8 +201,8 @@ class TextFile:
 
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
-        with self._file as packed, gzip.GzipFile(fileobj=packed) as content:
-            packed.seek(0)
+        with self._file as compressed_file, gzip.GzipFile(fileobj=compressed_file) as content:
+            compressed_file.seek(0)
             try:
                 self._file = _spool(_chunks(content))
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -105,12 +105,12 @@ def missing_column_error(
     """
     guesses = [did_you_mean(column, present) for column in columns]
     guess = next(filter(None, guesses), None)
-    listed = shorten(", ".join(present), 200)
-    hint = f"name one that is there: {listed}"
+    columns_text = shorten(", ".join(present), 200)
+    hint = f"name one that is there: {columns_text}"
     if option is not None:
-        hint = f"name one that is there with {option}: {listed}"
+        hint = f"name one that is there with {option}: {columns_text}"
     if has_values(present):
-        hint = _no_header_hint(listed)
+        hint = _no_header_hint(columns_text)
     if guess is not None:
         is_sure = len(columns) == 1 and option is None
         hint = guess if is_sure else f"{guess} If not, {hint}"
@@ -123,10 +123,8 @@ def has_values(header: Sequence[str]) -> bool:
     return any(map(_CELL_VALUE.fullmatch, header))
 
 
-def _no_header_hint(listed: str) -> str:
-    return (
-        f"the first row is read as names of columns, and has values: {listed}; write names above it"
-    )
+def _no_header_hint(values_text: str) -> str:
+    return f"the first row is read as names of columns, and has values: {values_text}; write names above it"
 
 
 def to_json_values(row: Mapping[Any, Any]) -> TableRow:
@@ -833,8 +831,8 @@ def _to_rubric(location: str, column: str, cell: str | list[Any]) -> TableRow:
             _refuse(location, column, f"is not valid JSON ({error})", hint)
     else:
         criteria = [line.strip() for line in cell.splitlines() if line.strip()]
-    numbered = enumerate(criteria, start=1)
-    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered]}
+    numbered_criteria = enumerate(criteria, start=1)
+    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered_criteria]}
 
 
 def _to_criterion(name: str, value: Any) -> Any:

@@ -107,15 +107,15 @@ def read_consensus(path: Path) -> SavedConsensus:
     content = read_json_object(path, "a saved consensus is", _SAVE_HINT)
     if "items" not in content:
         raise InputError(f"{path}, field items: is missing; {_SAVE_HINT}")
-    saved = validate_at(str(path), SavedConsensus, content)
-    lengths = {len(item.posterior) for item in saved.items.values()}
-    if lengths != {len(saved.classes)}:
+    earlier_consensus = validate_at(str(path), SavedConsensus, content)
+    lengths = {len(item.posterior) for item in earlier_consensus.items.values()}
+    if lengths != {len(earlier_consensus.classes)}:
         raise InputError(f"{path}, field items: has other classes than `classes`; {_SAVE_HINT}")
-    return saved
+    return earlier_consensus
 
 
 def select_ambiguous(
-    saved: SavedConsensus, above: float, items: Sequence[SheetItem]
+    earlier_consensus: SavedConsensus, above: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
     """Return those of the items of which a consensus has an ambiguity greater than `above`, or that are doubtful.
 
@@ -123,17 +123,17 @@ def select_ambiguous(
     """
     item_of_key = {item.key: item for item in items}
     selected_items = []
-    for name, saved_item in saved.items.items():
-        if saved_item.ambiguity > above or name in saved.doubtful_items:
+    for name, saved_item in earlier_consensus.items.items():
+        if saved_item.ambiguity > above or name in earlier_consensus.doubtful_items:
             if name not in item_of_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
             selected_items.append(item_of_key[name])
     if not selected_items:
-        highest = max(item.ambiguity for item in saved.items.values())
+        highest = max(item.ambiguity for item in earlier_consensus.items.values())
         problem = f"no item is more ambiguous than {above:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
-        if saved.method == "majority":
+        if earlier_consensus.method == "majority":
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
             )

@@ -363,5 +363,5 @@ def question_codes(name: str, scores: Floats, remedy: str) -> str | None:
     codes = np.unique(scores)
     if not 1 < len(codes) <= _FEW_CODES:
         return None
-    listed = ", ".join(f"{code:g}" for code in codes)
-    return f"{name}: {listed} are taken as an order; if they are codes of classes, {remedy}"
+    codes_text = ", ".join(f"{code:g}" for code in codes)
+    return f"{name}: {codes_text} are taken as an order; if they are codes of classes, {remedy}"

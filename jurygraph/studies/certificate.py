@@ -106,24 +106,24 @@ def certify(
         required.add(PEOPLE_SECTION)
     if attacks is not None:
         required.add(ATTACKS_SECTION)
-    named = " ".join(map(shell_quote, runs))
-    presentations = cache(partial(read_sources, runs, read))
-    noise = cache(lambda: measure_stability(presentations()).figures)
-    stability = f"jurygraph study stability {named}"
+    quoted_runs = " ".join(map(shell_quote, runs))
+    read_presentations = cache(partial(read_sources, runs, read))
+    measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
+    stability = f"jurygraph study stability {quoted_runs}"
     by_run = partial(_by_run, runs, read)
-    people = partial(_people_figures, runs, read, named, labels)
-    label_command = f"jurygraph study judge {named} --labels F"
+    measure_people = partial(_people_figures, runs, read, quoted_runs, labels)
+    label_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (PEOPLE_SECTION, label_command, people),
+        (PEOPLE_SECTION, label_command, measure_people),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         ("false credit", "", partial(by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND)),
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_figures, noise, _VARIANCES, stability),
+            partial(_wording_figures, measure_noise, _VARIANCES, stability),
         ),
-        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, noise, stability)),
-        ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, presentations, named)),
+        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, measure_noise, stability)),
+        ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, read_presentations, quoted_runs)),
         (
             "coverage",
             "",
@@ -149,7 +149,7 @@ def certify(
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
-    sections.insert(0, f"{sentence} Runs: {named}")
+    sections.insert(0, f"{sentence} Runs: {quoted_runs}")
     return Report(
         {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
         sections,
@@ -236,9 +236,9 @@ def _ratio_figures(
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
-def _sign_figures(presentations: ReadPresentations, named: str) -> CertifiedFigures:
-    report = measure_signal(presentations()).figures
-    command = f"jurygraph study signal {named}"
+def _sign_figures(read_presentations: ReadPresentations, quoted_runs: str) -> CertifiedFigures:
+    report = measure_signal(read_presentations()).figures
+    command = f"jurygraph study signal {quoted_runs}"
     groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
@@ -277,12 +277,12 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
 
 
 def _people_figures(
-    runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
+    runs: Sequence[Path], read: ReadRuns, quoted_runs: str, labels: str | None
 ) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
-    command = f"jurygraph study judge {named} --labels {shell_quote(labels)}"
+    command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
     report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):

@@ -132,18 +132,18 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    placed_votes: list[_LocatedVote] = []
+    located_votes: list[_LocatedVote] = []
     for file in files:
-        placed_votes += [_LocatedVote(file, *row) for row in file.rows]
-    votes = _select_dimension(placed_votes, dimension)
-    if all(placed.vote.label is None for placed in votes):
+        located_votes += [_LocatedVote(file, *row) for row in file.rows]
+    votes = _select_dimension(located_votes, dimension)
+    if all(located_vote.vote.label is None for located_vote in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
     labels: list[Label | None] = []
-    for placed in votes:
-        label = placed.vote.label
+    for located_vote in votes:
+        label = located_vote.vote.label
         if label is not None:
-            label = _to_class(label, scale, placed.where_field("label"))
+            label = _to_class(label, scale, located_vote.where_field("label"))
         labels.append(label)
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
@@ -162,22 +162,22 @@ def collect_votes(
 
 
 def _select_dimension(votes: list[_LocatedVote], dimension: str | None) -> list[_LocatedVote]:
-    present = dict.fromkeys(placed.vote.dimension for placed in votes)
-    listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
+    present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
+    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
         raise InputError(
-            f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension"
+            f"{_join_paths(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
         )
     if dimension is not None and dimension not in present:
-        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
+        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
     if dimension is None:
         return votes
-    return [placed for placed in votes if placed.vote.dimension == dimension]
+    return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
 
 
 def _join_paths(votes: Iterable[_LocatedVote]) -> str:
-    return ", ".join(dict.fromkeys(placed.file.path for placed in votes))
+    return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
 
 
 def _class_of(label: Label) -> Label:
@@ -198,13 +198,13 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
-    listed = ", ".join(names[:_MAX_LISTED])
+    scale_text = ", ".join(names[:_MAX_LISTED])
     if len(names) > _MAX_LISTED:
-        listed += ", …"
+        scale_text += ", …"
     suggestion = did_you_mean(parsed, names) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}"
+        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
     )
 
 
@@ -218,15 +218,19 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 
 
 def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
-    texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
+    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
-        words = (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str))
+        words = (
+            located_vote
+            for located_vote in texts
+            if isinstance(_class_of(str(located_vote.vote.label)), str)
+        )
         word = next(words, texts[0])
         found = describe_value(word.vote.label)
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    labels = [placed.vote.label for placed in votes]
+    labels = [located_vote.vote.label for located_vote in votes]
     classes = sorted({_class_of(label) for label in labels if label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
@@ -253,14 +257,16 @@ def _complete_column(
 
 def _refuse_shared_keys(votes: Iterable[_LocatedVote]) -> None:
     first: dict[str, _LocatedVote] = {}
-    for placed in votes:
-        other = first.setdefault(placed.vote.key, placed)
+    for located_vote in votes:
+        other = first.setdefault(located_vote.vote.key, located_vote)
         # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
         for name in ("item", "agent", "group"):
-            if getattr(placed.vote, name) != getattr(other.vote, name):
-                problem = f"is not the {name} of item {quote(placed.vote.key)} in {other.where}"
+            if getattr(located_vote.vote, name) != getattr(other.vote, name):
+                problem = (
+                    f"is not the {name} of item {quote(located_vote.vote.key)} in {other.where}"
+                )
                 raise InputError(
-                    f"{placed.where_field(name)}: {problem}; give each item one, and a name of its own"
+                    f"{located_vote.where_field(name)}: {problem}; give each item one, and a name of its own"
                 )
 
 

@@ -144,8 +144,8 @@ def _draw_judgements(
 
 def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
-    drawn = rng.normal(size=(VARIANT_COUNT, n))
-    centered = drawn - drawn.mean(axis=1, keepdims=True)
+    normal_draws = rng.normal(size=(VARIANT_COUNT, n))
+    centered = normal_draws - normal_draws.mean(axis=1, keepdims=True)
     # centring leaves 1 - 1/n of the variance, which the root makes up for
     return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
 
@@ -194,8 +194,13 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     for n in STAKEHOLDER_COUNTS:
         by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
-            simulated = [figures[name] for figures in by_seed]
-            term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            simulated_values = [figures[name] for figures in by_seed]
+            term = {
+                "name": name,
+                "stakeholders": n,
+                "formula": value,
+                "simulated": simulated_values,
+            }
             terms.append(term)
     signs = []
     for snr, group in product(PUBLISHED_SHARES, GROUP_SIZES):
@@ -208,18 +213,18 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
     scaling = []
     for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDER_COUNTS):
-        simulated = [measure_snr(n, drift(n), seed) for seed in seeds]
+        simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
         scaling.append(
-            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated}
+            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated_values}
         )
     ensembles = []
     for calls in CALL_COUNTS:
         by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
         for name, value in ensemble_figures(ENSEMBLE_SIZE, calls).items():
-            simulated = [figures[name] for figures in by_seed]
+            simulated_values = [figures[name] for figures in by_seed]
             ensembles.append(
-                {"name": name, "calls": calls, "formula": value, "simulated": simulated}
+                {"name": name, "calls": calls, "formula": value, "simulated": simulated_values}
             )
     return {"terms": terms, "signs": signs, "scaling": scaling, "ensembles": ensembles}
 

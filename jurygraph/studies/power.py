@@ -276,13 +276,13 @@ class _GroupedItems(NamedTuple):
         stored_starts = np.cumsum(self.sizes) - self.sizes
         starts = np.cumsum(sizes) - sizes
         index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
-        drawn = self.rated[stored_starts[drawn_groups][group] + index_in_group]
-        keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
+        drawn_ratings = self.rated[stored_starts[drawn_groups][group] + index_in_group]
+        keys = np.where(drawn_ratings >= 0, rng.random(drawn_ratings.shape), np.inf)
         first = np.argsort(keys, axis=1)[:, :per_item]
-        chosen = np.take_along_axis(drawn, first, axis=1)
-        cells = np.arange(len(drawn))[:, None] * levels + chosen
-        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels)
-        return counts.reshape(len(drawn), levels).astype(np.float64), group
+        chosen = np.take_along_axis(drawn_ratings, first, axis=1)
+        cells = np.arange(len(drawn_ratings))[:, None] * levels + chosen
+        counts = np.bincount(cells.ravel(), minlength=len(drawn_ratings) * levels)
+        return counts.reshape(len(drawn_ratings), levels).astype(np.float64), group
 
 
 def _half_width(counts: Floats, levels: Floats, level: AlphaLevel, group: Ints) -> float:

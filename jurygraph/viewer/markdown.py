@@ -71,9 +71,9 @@ def _list_notes(view: TraceView) -> Iterator[str]:
 
 def _list_verdicts(view: TraceView) -> ReportTable:
     rows = []
-    for explained in view.verdicts:
-        verdict = explained.verdict
-        score = explained.score if verdict.status == "ok" else verdict.status
+    for explained_verdict in view.verdicts:
+        verdict = explained_verdict.verdict
+        score = explained_verdict.score if verdict.status == "ok" else verdict.status
         judge = verdict.judge or verdict.evaluator
-        rows.append((explained.label, judge, score, describe_reason(explained)))
+        rows.append((explained_verdict.label, judge, score, describe_reason(explained_verdict)))
     return ReportTable(_VERDICT_COLUMNS, rows, left=len(_VERDICT_COLUMNS))

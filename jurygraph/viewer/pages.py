@@ -204,10 +204,12 @@ def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
     One that was judged goes before those that failed: the score is tried for all judges of the question.
     """
     first: dict[str, ExplainedVerdict] = {}
-    for explained in sorted(view.verdicts, key=lambda explained: explained.score is None):
-        verdict = explained.verdict
+    for explained_verdict in sorted(
+        view.verdicts, key=lambda explained_verdict: explained_verdict.score is None
+    ):
+        verdict = explained_verdict.verdict
         if is_about(verdict, view.trace.response_id) and not verdict.superseded:
-            first.setdefault(verdict.question, explained)
+            first.setdefault(verdict.question, explained_verdict)
     return first if len(first) <= _MAX_SELECTS else {}
 
 

@@ -48,15 +48,15 @@ class TraceView:
 
 def view_trace(explanation: Explanation) -> TraceView:
     trace = explanation.trace
-    explained = explanation.explained
+    explained_trace = explanation.explained
     return TraceView(
         trace=trace,
-        counts=explained.counts,
-        terms=[view_term(explained, term) for term in explained.terms],
+        counts=explained_trace.counts,
+        terms=[view_term(explained_trace, term) for term in explained_trace.terms],
         lost=explanation.lines,
         sentences=explanation.sentences(),
-        predictions=predicted_scores(explained),
-        verdicts=explained.verdicts,
+        predictions=predicted_scores(explained_trace),
+        verdicts=explained_trace.verdicts,
         judges=list(_describe_judges(trace)),
         notes=list(_list_notes(trace)),
         materials=[made for made in trace.material if made.failure is not None or made.note],

@@ -191,8 +191,8 @@ class FactTableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            named = " and ".join(sources) or "nothing"
-            raise ValueError(f"is given by {named}; give one of rows, file and tool")
+            sources_text = " and ".join(sources) or "nothing"
+            raise ValueError(f"is given by {sources_text}; give one of rows, file and tool")
         return self
 
 
@@ -366,12 +366,12 @@ class RowTable(FactTable):
 
     def _build_index(self, rows: Iterable[RowValues]) -> frozenset[str]:
         columns: set[str] = set()
-        numbered = enumerate(rows, start=1)
+        numbered_rows = enumerate(rows, start=1)
         self._index.execute(
             "CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)"
         )
         self._index.execute("BEGIN")
-        while chunk := list(islice(numbered, _ROWS_PER_CHUNK)):
+        while chunk := list(islice(numbered_rows, _ROWS_PER_CHUNK)):
             indexed_columns = []
             for number, values in chunk:
                 columns.update(values)

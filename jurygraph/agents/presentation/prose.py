@@ -178,13 +178,13 @@ def _prose_facts(material: Material, people: Sequence[str]) -> ProseFacts:
         if kind == "summary":
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
-    strengths = count_strength_words(text)
+    strength_words = count_strength_words(text)
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
-        negations=strengths["negation"],
-        comparatives=strengths["comparison"],
+        negations=strength_words["negation"],
+        comparatives=strength_words["comparison"],
     )
 
 
@@ -294,8 +294,8 @@ def _sections(prose: Prose) -> list[PieceRange]:
 
 def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
     def find(prose: Prose) -> list[PieceRange]:
-        numbered = enumerate(prose.pieces)
-        return [(index, index + 1) for index, piece in numbered if topic in piece.topics]
+        numbered_pieces = enumerate(prose.pieces)
+        return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
 
     return find
 
@@ -337,8 +337,8 @@ def _reorder_groups(
 def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with the names of each enumeration ("Ann, Bob and Cy") in another order."""
     name = "|".join(map(re.escape, sorted(prose.people, key=len, reverse=True)))
-    listed = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
-    enumeration = re.compile(listed, re.IGNORECASE)
+    name_list_pattern = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
+    enumeration = re.compile(name_list_pattern, re.IGNORECASE)
     single = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
     text = prose.response.text
     if not name or not enumeration.search(text):
@@ -405,9 +405,9 @@ def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
     if any(piece.is_table_row for piece in prose.pieces):
         return
     text = prose.response.text
-    bullets = str.maketrans("-*+", "*-•")
+    swapped_bullets = str.maketrans("-*+", "*-•")
     other_bullets = [
-        piece._replace(before=piece.before.translate(bullets)) for piece in prose.pieces
+        piece._replace(before=piece.before.translate(swapped_bullets)) for piece in prose.pieces
     ]
     yield textwrap.indent(text, "  ")
     yield re.sub(r"\n+", "\n\n\n", text)

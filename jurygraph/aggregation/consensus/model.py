@@ -182,10 +182,12 @@ def _encode_labels(
     for code, name in enumerate(names):
         if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
-            listed = ", ".join(map(repr, scale[:20]))
+            classes_text = ", ".join(map(repr, scale[:20]))
             if len(scale) > 20:
-                listed += f", … ({len(scale)})"
-            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {listed}")
+                classes_text += f", … ({len(scale)})"
+            raise PlanError(
+                f"label[{row}] is {name!r}, which is none of the classes {classes_text}"
+            )
     # From codes by first appearance to codes by the order of the classes.
     recoded = np.array([class_codes[name] for name in names])
     return recoded[codes], scale, ranked

@@ -414,20 +414,20 @@ def assign(
         )
     raters: dict[str, Sequence[str]] = {}
     if ambiguous is not None:
-        saved = read_consensus(ambiguous)
-        raters = {name: found.annotators for name, found in saved.items.items()}
+        earlier_consensus = read_consensus(ambiguous)
+        raters = {name: found.annotators for name, found in earlier_consensus.items.items()}
         sheet_items = select_ambiguous(
-            saved, HIGH_AMBIGUITY if above is None else above, sheet_items
+            earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
-        if saved.doubtful_items:
+        if earlier_consensus.doubtful_items:
             reason = "by majority vote, items that one vote decides are in doubt, too"
-            print_message(f"{ambiguous}: {reason}: {len(saved.doubtful_items)}")
+            print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )
-        classes = ", ".join(map(format_label, saved.classes))
+        classes = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
-            "classes": saved.classes,
+            "classes": earlier_consensus.classes,
             "consensus": str(ambiguous),
             "cells": {"scale": classes},
         }
@@ -465,7 +465,7 @@ def assign(
     lines = list(_assignment_lines(figures, few))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
-        lines.append(f"scores: {', '.join(map(format_label, saved.classes))}")
+        lines.append(f"scores: {', '.join(map(format_label, earlier_consensus.classes))}")
         again = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
         lines.append(f"last: {again}, with the options that named the columns of RATINGS")
     print_report(json, figures, lines)
@@ -540,12 +540,16 @@ def _read_names(text: str) -> list[str]:
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
         with closing(TextFile(text, text)) as file:
-            placed = [(f"{text}, line {line.number}", line.text.strip()) for line in file.lines()]
+            located_names = [
+                (f"{text}, line {line.number}", line.text.strip()) for line in file.lines()
+            ]
     else:
-        placed = [("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name]
-    names = [name for _, name in placed]
+        located_names = [
+            ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
+        ]
+    names = [name for _, name in located_names]
     folded_names: set[str] = set()
-    for location, name in placed:
+    for location, name in located_names:
         if not _FILE_NAME.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
             raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")

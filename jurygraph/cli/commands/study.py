@@ -535,8 +535,10 @@ def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
 
     tried = settings or []
 
-    def read(stored: Run, advance: ProgressCallback) -> Report:
-        return measure_ranking(AgentRanker(stored, read_packed_groups(stored, advance)), tried)
+    def read(opened_run: Run, advance: ProgressCallback) -> Report:
+        return measure_ranking(
+            AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried
+        )
 
     (report,) = read_runs([run], read)
     return report

@@ -243,12 +243,12 @@ class Ledger:
         records: list[_Row] = []
         texts: list[_Row] = []
         head = self.head
-        for seq, (record, record_texts) in enumerate(copies, start=self.count + 1):
+        for seq, (record, salted_texts) in enumerate(copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
             head = link_of(head, seq, kind, key, at, body)
             records.append((seq, kind, key, at, body, head))
             shift = (seq - old_seq) * MAX_TEXTS_PER_RECORD
-            texts += [(number + shift, salt, content) for number, salt, content in record_texts]
+            texts += [(number + shift, salt, content) for number, salt, content in salted_texts]
         return self._insert(records, texts)
 
     def _insert(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
@@ -413,11 +413,11 @@ class Ledger:
             texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
-                record_texts: list[_Row] = []
+                salted_texts: list[_Row] = []
                 if seq == record.seq:
-                    record_texts = list(rows)
+                    salted_texts = list(rows)
                     seq, rows = next(texts_by_record, (0, ()))
-                yield RecordCopy(record, record_texts)
+                yield RecordCopy(record, salted_texts)
 
     def _link_before(self, seq: int) -> bytes:
         return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link

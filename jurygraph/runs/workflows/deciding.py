@@ -232,25 +232,27 @@ class VerdictTables:
 def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
     """Return the widths and the cells of a table, as `PackedGroup` has them."""
     widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    packed = np.empty((table.rows, sum(widths)), _CELL_TYPE)
-    for columns, arrays in zip(_split_cells(packed, widths), table.columns.values(), strict=True):
+    cell_rows = np.empty((table.rows, sum(widths)), _CELL_TYPE)
+    for columns, arrays in zip(
+        _split_cells(cell_rows, widths), table.columns.values(), strict=True
+    ):
         for name in ScoreArrays._fields:
             columns[name] = getattr(arrays, name)
-    return widths, packed.tobytes()
+    return widths, cell_rows.tobytes()
 
 
 def _unpack_table(
     questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
 ) -> VerdictTable:
     """Return the table of so many rows from its cells."""
-    packed = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
+    cell_rows = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
     columns = {}
-    for question, part in zip(questions, _split_cells(packed, widths), strict=True):
+    for question, part in zip(questions, _split_cells(cell_rows, widths), strict=True):
         arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]
         columns[question.id] = ScoreArrays._make(arrays)
     return make_table(questions, rows, columns)
 
 
-def _split_cells(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+def _split_cells(cell_rows: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
     """Return the cells of each question, [R,K], as parts of all of them."""
-    return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []
+    return np.split(cell_rows, np.cumsum(widths)[:-1], axis=1) if widths else []

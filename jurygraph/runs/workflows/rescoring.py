@@ -373,9 +373,9 @@ def _fit(
         "confusions": confusions.model_dump(mode="json"),
     }
     qualities = {str(name): quality for name, quality in fitted.annotators().items()}
-    learned = _with_params(config, component, params)
+    learned_config = _with_params(config, component, params)
     return LearnedConfusions(
-        learned, confusions, qualities, responses, len(fitted.items), fitted.warnings
+        learned_config, confusions, qualities, responses, len(fitted.items), fitted.warnings
     )
 
 
