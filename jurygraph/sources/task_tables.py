@@ -341,6 +341,26 @@ def folder_of_tasks(path: str | Path) -> Path:
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
+def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    """Return facts with absolute names for the table files that are found from `folder`, that of TASKS or a config.
+
+    A name that leads to no file from there, or to the same one from the current folder, stays as stored runs have it.
+    None if no name changes.
+    """
+    tables = (facts or {}).get("tables")
+    if not isinstance(tables, Mapping):
+        return None
+    located = {}
+    for name, table in tables.items():
+        file = table.get("file") if isinstance(table, Mapping) else None
+        if not isinstance(file, str) or not os.path.isfile(folder / file):
+            continue
+        path = os.path.realpath(folder / file)
+        if path != os.path.realpath(file):
+            located[name] = {**table, "file": path}
+    return {**(facts or {}), "tables": {**tables, **located}} if located else None
+
+
 def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
 
@@ -358,11 +378,9 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         root = folder.resolve()
         if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
+            if not os.path.exists(file):
+                problem = f"is {quote(file)}, which is neither in {root} nor in {Path.cwd()}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
-            candidate = root / file
-            if os.path.isfile(candidate) and _is_below(str(candidate), root):
-                meant = quote(os.path.relpath(candidate))
-                hint = f"names are read from the current folder: write {meant}"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
 

@@ -1,5 +1,6 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -138,7 +139,10 @@ def _open_table(name: str, spec: FactTableSpec) -> FactTable:
         try:
             table = _open_cached(_FILE_CACHE, key, lambda: RowTable(name, spec))
         except InputError as error:
-            raise PlanError(f"facts.tables.{name}.file: {error}") from error
+            folders = ""
+            if not os.path.isabs(spec.file) and not os.path.exists(spec.file):
+                folders = f"; looked for in the folder of TASKS or config as these were read, and now in {Path.cwd()}"
+            raise PlanError(f"facts.tables.{name}.file: {error}{folders}") from error
     else:
         table = RowTable(name, spec)
     where = f"facts.tables.{name}"
