@@ -1,6 +1,5 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
-import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -33,6 +32,7 @@ from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams
+from jurygraph.sources.files import name_folders
 
 Cached = TypeVar("Cached", "Facts", RowTable)
 
@@ -139,9 +139,7 @@ def _open_table(name: str, spec: FactTableSpec) -> FactTable:
         try:
             table = _open_cached(_FILE_CACHE, key, lambda: RowTable(name, spec))
         except InputError as error:
-            folders = ""
-            if not os.path.isabs(spec.file) and not os.path.exists(spec.file):
-                folders = f"; looked for in the folder of TASKS or config as these were read, and now in {Path.cwd()}"
+            folders = name_folders(spec.file, "TASKS or config")
             raise PlanError(f"facts.tables.{name}.file: {error}{folders}") from error
     else:
         table = RowTable(name, spec)

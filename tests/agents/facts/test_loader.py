@@ -102,7 +102,7 @@ REFUSED: list[tuple[Any, str]] = [
     (
         make_facts(file="nowhere.csv"),
         "tables.places.file: nowhere.csv: there is no such file; name one that is there; looked for in the folder of "
-        f"TASKS or config as these were read, and now in {Path.cwd()}",
+        f"TASKS or config when that was read, and now in {Path.cwd()}",
     ),
     (make_facts(file="/"), "tables.places.file: /: is a folder; name a file"),
 ]
