@@ -495,7 +495,7 @@ CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
 _CHAT_COLUMNS = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
-_CHAT_NAMES = ("conversation", "traj", "trajectory", "dialogue")
+_CHAT_NAMES = ("message", "conversation", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
@@ -511,7 +511,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         return None
     name = next((name for name in _CHAT_COLUMNS if name in first), None)
     if name is None:
-        _refuse_renamed_messages(str(path), first)
+        _refuse_renamed_messages(f"{path}, line 1", first)
         return None
     has_id = isinstance(first.get("id"), str | int)
     has_agent = isinstance(first.get("agent"), str)
@@ -537,10 +537,10 @@ def _first_object(path: Path) -> Any:
         return None
 
 
-def _refuse_renamed_messages(path: str, first: Mapping[str, Any]) -> None:
+def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
     for name in _CHAT_NAMES:
-        if isinstance(first.get(name), list):
-            problem = f"{path}, line 1, field {name}: is a list of messages by another name"
+        if isinstance(row.get(name), list):
+            problem = f"{location}, field {name}: is a list of messages by another name"
             hint = "call it `messages`, each an object with `role` and `content`"
             raise InputError(f"{problem}; {hint}")
 
@@ -614,12 +614,6 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         yield tasks, responses
 
 
-_REPEATED_ID_HINT = (
-    "give each row an id of its own, "
-    "or name the column with --group-by instead where its rows are one task"
-)
-
-
 def _write_rows(
     path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
 ) -> str:
@@ -638,10 +632,7 @@ def _write_rows(
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            hint = (
-                _REPEATED_ID_HINT if columns.group_by is None else "give each row an id of its own"
-            )
-            _refuse(location, columns.id, problem, hint)
+            _refuse(location, columns.id, problem, _suggest_ids(row_id, columns))
         task = _to_task(location, row_id, cells, columns)
         digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
         first = _FirstRow(number, task.id, digests)
@@ -663,6 +654,15 @@ def _write_rows(
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+def _suggest_ids(row_id: str, columns: TableColumns) -> str:
+    """Return the remedy for an id that several rows have."""
+    hint = f"give each row an id of its own, such as {quote(f'{row_id}/v1')}"
+    if columns.group_by is not None:
+        return hint
+    group = "--group-by instead where its rows are one task"
+    return f"{hint}, or name the column with {group}, with responses row-1, row-2, …"
 
 
 def _digest_of_shared_cell(cell: Any) -> str:
@@ -694,9 +694,7 @@ def _read_cells(
     cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.by_role:
-        if column not in values:
-            header = _header_location(path, position)
-            raise missing_column_error(header, (column,), list(values))
+        _require_column(path, position, role, column, values)
         value = values[column]
         _refuse_missing(path, location, column, value)
         is_name = role not in ("prompt", "response") or is_text_as_number
@@ -721,6 +719,14 @@ def _read_cells(
             _refuse(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _require_column(path: Path, position: str, role: str, column: str, values: TableRow) -> None:
+    if column in values:
+        return
+    if role == "messages":
+        _refuse_renamed_messages(f"{path}, {position}", values)
+    raise missing_column_error(_header_location(path, position), (column,), list(values))
 
 
 def _refuse_empty(location: str, column: str, role: str) -> None:
