@@ -378,7 +378,8 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         root = folder.resolve()
         if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
-            if not os.path.exists(file):
+            is_missing = not (os.path.isabs(file) or os.path.exists(file))
+            if is_missing and root != Path.cwd():
                 problem = f"is {quote(file)}, which is neither in {root} nor in {Path.cwd()}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
             return Problem(("facts", "tables", name, "file"), problem, hint)

@@ -75,6 +75,10 @@ def test_a_file_is_looked_for_in_the_folder_of_the_tasks_and_then_in_the_current
     missing = check_table_files(facts("plaecs.csv"), project)
     assert missing is not None
     assert missing.problem == f"is 'plaecs.csv', which is neither in {project} nor in {Path.cwd()}"
+    for file, folder in (("/gone.csv", project), ("../gone.csv", project.parent)):
+        outside = check_table_files(facts(file), folder)
+        assert outside is not None
+        assert outside.problem == f"is '{file}', which is not below {folder}"
     line = {
         "id": "a",
         "query": "Where to?",
