@@ -128,6 +128,7 @@ _MEANT_FIELDS = {
     **dict.fromkeys(
         ("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY_FIELD
     ),
+    "message": ("messages", "query"),
     **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT_FIELDS),
     **dict.fromkeys(
         ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE_FIELD

@@ -688,7 +688,7 @@ def find_changes(
             )
         )
 
-    groups = _changeable_verdicts(explained.verdicts)
+    groups = changeable_verdicts(explained.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [
@@ -733,10 +733,13 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     return recorded
 
 
-def _changeable_verdicts(
+def changeable_verdicts(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_Key, list[ExplainedVerdict]]:
-    """Return the verdicts that one change changes, by their key; those that do not apply are left out."""
+    """Return the verdicts that one change changes, by their key; those that do not apply are left out.
+
+    The page tries the scores of the same ones.
+    """
     groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":
