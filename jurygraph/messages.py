@@ -124,6 +124,7 @@ _FIELDS_BY_FOREIGN_NAME = {
     **dict.fromkeys(
         ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
     ),
+    "message": ("messages", "query"),
     **dict.fromkeys(
         ("completion", "output", "answer", "response", "content"), ("text", "reference")
     ),
@@ -302,7 +303,7 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUES:
-        example = ", such as [1, 5]" if kind == "tuple_type" and path[-1:] == ("scale",) else ""
+        example = _EXAMPLES.get((kind, path[-1] if path else None), "")
         return Problem(
             path, f"is {describe_value(value)}", f"write {_EXPECTED_VALUES[kind]}{example}"
         )
@@ -314,6 +315,13 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     if kind in _PROBLEM_DESCRIBERS:
         return _PROBLEM_DESCRIBERS[kind](error, path, value, model)
     return Problem(path, f"is {describe_value(value)}", error["msg"])
+
+
+_EXAMPLES: Mapping[tuple[str, str | int | None], str] = {
+    ("tuple_type", "scale"): ", such as [1, 5]",
+    ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",
+}
+"""What is said of the type that a field should have, by error and name."""
 
 
 def _count_indices(path: Path) -> int:

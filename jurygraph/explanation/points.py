@@ -692,7 +692,7 @@ def find_changes(
             )
         )
 
-    groups = _group_verdicts_to_try(explained_trace.verdicts)
+    groups = group_verdicts_to_try(explained_trace.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [
@@ -738,10 +738,13 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     return recorded
 
 
-def _group_verdicts_to_try(
+def group_verdicts_to_try(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_Key, list[ExplainedVerdict]]:
-    """Return the verdicts that one change changes, by their key; those that do not apply are left out."""
+    """Return the verdicts that one change changes, by their key; those that do not apply are left out.
+
+    The page tries the scores of the same ones.
+    """
     groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.verdict.status != "not_applicable":

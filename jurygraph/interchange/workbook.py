@@ -1,11 +1,14 @@
 """Write a run as a workbook for Excel: two sheets that anybody can read, who is better first, and one with everything.
 
+Below the agents stand the date of the run, its models, their cost, and what counted with which weight.
+
 No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +20,14 @@ from pydantic import JsonValue
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import escape_lines, format_count, shorten
+from jurygraph.messages import escape_lines, format_count, format_plain, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
+from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_TEXT
-from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
+from jurygraph.schema import Call
 from jurygraph.schema.task import chat_text
 from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
 from jurygraph.views.trace import criterion_texts, summarize_losses
@@ -47,6 +52,8 @@ class SheetColumn(NamedTuple):
 
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
+_MAX_WEIGHTS_LISTED = 40
+"""Weights that are listed: of tasks with rubrics of their own there may be thousands."""
 _FOUR_DECIMALS = "0.0000"
 """As on pages and in the terminal."""
 _READABLE_COLUMNS = (
@@ -74,27 +81,83 @@ SheetRows = Sequence[Sequence[JsonValue]]
 
 
 def read_agents(run: Run) -> SheetRows:
-    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks."""
-    rows = []
-    for row in rank_agents(_read_rewards(run), limits_of(run.decisions())):
+    """Return a row of the sheet of agents for each, the best first; the interval is over tasks, or groups of tasks.
+
+    What the run was, cost and counted follows after an empty row.
+    """
+    bill = Bill()
+    times: list[int] = []
+    rewards: list[UnitRewards] = []
+    for group in read_stored_groups(run):
+        rewards += _read_rewards(run, group)
+        for trace in group.traces:
+            times.append(trace.own_record.at)
+            for call in map(Call.model_validate, trace.body.get("calls", ())):
+                bill.add(call, "cached" if call.cache_hit else "sent")
+    for call in run.planning_calls():
+        bill.add(call, "cached" if call.cache_hit else "sent")
+    rows: list[Sequence[JsonValue]] = []
+    for row in rank_agents(rewards, limits_of(run.decisions())):
         ends = (None, None, None) if row.mean is None else row.mean[:3]
         failed = row.responses - row.scored
-        differences = [each and each.sentence for each in (row.lead, row.gap)]
+        differences = [
+            None if difference is None else difference.sentence
+            for difference in (row.lead, row.gap)
+        ]
         counts = row.responses, row.units, failed
         rows.append((name_agent(row.agent), *ends, *counts, *differences))
+    facts: list[Sequence[JsonValue]] = []
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        rows.append((f"Not finished: {count} so far", *[None] * (len(_AGENT_COLUMNS) - 1)))
-    return rows
+        facts.append((f"Not finished: {count} so far",))
+    facts.append(())
+    if times:
+        days = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
+        facts.append(("Scored", " to ".join(days) + " UTC"))
+    facts.append(("Models", ", ".join(run.judges) or "none"))
+    facts.append(("Cost", _format_bill(bill)))
+    facts += _read_weights(run)
+    return [*rows, *((*fact, *[None] * (len(_AGENT_COLUMNS) - len(fact))) for fact in facts)]
 
 
-def _read_rewards(run: Run) -> Iterator[UnitRewards]:
-    for group in read_stored_groups(run):
-        unit = unit_of(run, group.record.key)
-        for trace in group.traces:
-            scored = int(trace.value is not None)
-            value = trace.value or 0.0
-            yield UnitRewards(trace.agent or "", unit, 1, scored, value, *trace.span)
+def _read_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
+    unit = unit_of(run, group.record.key)
+    for trace in group.traces:
+        scored = int(trace.value is not None)
+        yield UnitRewards(trace.agent or "", unit, 1, scored, trace.value or 0.0, *trace.span)
+
+
+def _format_time(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"
+
+
+def _format_bill(bill: Bill) -> str:
+    sent, cached = bill.tallies["sent"], bill.tallies["cached"]
+    is_unknown = 0 < sent.number == sent.unpriced
+    amount = "unknown" if is_unknown else f"${sent.cost:.4f}"
+    parts = [f"{amount}, {format_count(sent.number, 'request')} to models"]
+    if sent.unpriced and not is_unknown:
+        parts.append(f"{sent.unpriced} of them without a known price")
+    if cached.number:
+        parts.append(f"{cached.number} more from the cache")
+    return ", ".join(parts)
+
+
+def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
+    """Yield what counted, with its weight: each component, and its criteria or evaluators where it has several."""
+    weights: dict[str, set[float]] = {}
+    for decision in run.decisions():
+        for spec in decision.counting_specs:
+            weights.setdefault(f"Weight of {spec.name}", set()).add(spec.weight)
+            if len(spec.inputs) > 1:
+                for name, use in spec.inputs.items():
+                    label = f"Weight of {spec.name}: {name}"
+                    weights.setdefault(label, set()).add(use.signed_weight)
+    for label, values in list(weights.items())[:_MAX_WEIGHTS_LISTED]:
+        low, *others = sorted(values)
+        yield label, f"{format_plain(low)} to {format_plain(others[-1])}" if others else low
+    if len(weights) > _MAX_WEIGHTS_LISTED:
+        yield f"and {len(weights) - _MAX_WEIGHTS_LISTED} more weights", None
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:

@@ -69,7 +69,7 @@ from jurygraph.schema.frozen_model import (
 )
 from jurygraph.schema.task import query_text
 from jurygraph.sources.config import read_config
-from jurygraph.sources.files import validate_at
+from jurygraph.sources.files import name_folders, validate_at
 from jurygraph.sources.sheets import SheetQuestion
 
 
@@ -341,9 +341,13 @@ class ReviewerJudge(Evaluator):
                 "texts: both_orders swaps two texts of an item; name a file with `first` and `second`"
             )
         scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
-        return ReviewerHistory.read(
-            history, texts, self.settings.columns, scales=scales, has_pairs=both_orders
-        )
+        try:
+            return ReviewerHistory.read(
+                history, texts, self.settings.columns, scales=scales, has_pairs=both_orders
+            )
+        except InputError as error:
+            missing = (name_folders(name, "the config") for name in (texts, history) if name)
+            raise InputError(f"{error}{next(filter(None, missing), '')}") from None
 
     @property
     def notes(self) -> Sequence[str]:

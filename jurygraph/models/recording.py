@@ -198,6 +198,10 @@ class Replay(Backend):
     is_recording = True
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:
+        if Path(path).is_dir():
+            problem = "is a folder, and a recording is a file"
+            hint = "score with `calls: {record: calls.jsonl}` in the config, and replay that file"
+            raise InputError(f"{path}: {problem}; {hint}")
         recording = read_recording(path)
         if recording.torn:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)

@@ -157,7 +157,7 @@ class Run(ShortRepr):
             runs = [opening.enter_context(Run.open(member)) for member in members]
             first = runs[0].header
             for run in runs:
-                if run.header.base is not None:
+                if run.base_origin is not None:
                     raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
                 found = next(differences(first.without_shard(), run.header.without_shard()), None)
                 if found is not None:
@@ -288,10 +288,15 @@ class Run(ShortRepr):
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         return combiners
 
+    @property
+    def base_origin(self) -> Origin | None:
+        """The reference to the run whose verdicts this one refers to; None without one."""
+        return self.header.base
+
     @cached_property
     def base(self) -> "Run | None":
         """The run whose verdicts this one refers to, None without one. Raises `InputError` where it cannot be found."""
-        origin = self.header.base
+        origin = self.base_origin
         if origin is None:
             return None
         folder = self.folder_of(origin)
@@ -369,7 +374,7 @@ class Run(ShortRepr):
     @property
     def last_base_record(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
-        return None if self.header.base is None else self.header.base.records
+        return None if self.base_origin is None else self.base_origin.records
 
     def task_content(self, task_id: str) -> Body | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.

@@ -157,7 +157,14 @@ class NamedModel(FrozenModel):
     def _expand_bare_name(cls, value: Any) -> Any:
         if not isinstance(value, str | Mapping | cls):
             raise ValueError(f"is {describe_value(value)}; write a name, in quotes, or an object")
-        return {next(iter(cls.model_fields)): value} if isinstance(value, str) else value
+        first = next(iter(cls.model_fields))
+        if isinstance(value, Mapping) and len(value) == 1:
+            (key,) = value
+            if key not in cls.model_fields and first == "use":
+                raise ValueError(
+                    f"`{key}` unknown; write `use: {key}`, and what it takes below `params`"
+                )
+        return {first: value} if isinstance(value, str) else value
 
     @classmethod
     def __get_pydantic_json_schema__(

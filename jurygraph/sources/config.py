@@ -41,6 +41,7 @@ from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Flag, Id
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import read_calibrations, read_confusions
+from jurygraph.sources.task_tables import locate_table_files
 
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _MAX_VALUES = 100_000
@@ -305,6 +306,9 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     if annotation is not None:
         domain = _absolute_path(folder, annotation.domain)
         annotation = annotation.model_copy(update={"domain": domain})
+    facts = locate_table_files(config.task_defaults.facts, folder)
+    if facts is not None:
+        update["task_defaults"] = config.task_defaults.model_copy(update={"facts": facts})
     update |= {"evaluators": tuple(uses), "annotation": annotation}
     return config.model_copy(update=update)
 

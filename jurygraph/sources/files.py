@@ -262,6 +262,16 @@ def refuse_unreadable(path: str | Path) -> Iterator[None]:
         ) from None
 
 
+def name_folders(name: str, owners: str) -> str:
+    """Return the end of a message that says where a file was looked for; empty for an absolute name, or if it exists.
+
+    `owners` are the files, such as TASKS, in whose folder it is looked for first.
+    """
+    if Path(name).is_absolute() or os.path.exists(name):
+        return ""
+    return f"; looked for in the folder of {owners} when that was read, and now in {Path.cwd()}"
+
+
 def _missing_file_hint(path: Path) -> str:
     """Suggest the file with the most similar name; an equal suffix alone makes no two names alike."""
     names: dict[str, list[str]] = {}

@@ -339,6 +339,26 @@ def folder_of_tasks(path: str | Path) -> Path:
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
+def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+    """Return facts with absolute names for the table files that are found from `folder`, that of TASKS or a config.
+
+    A name that leads to no file from there, or to the same one from the current folder, stays as stored runs have it.
+    None if no name changes.
+    """
+    tables = (facts or {}).get("tables")
+    if not isinstance(tables, Mapping):
+        return None
+    located = {}
+    for name, table in tables.items():
+        file = table.get("file") if isinstance(table, Mapping) else None
+        if not isinstance(file, str) or not os.path.isfile(folder / file):
+            continue
+        path = os.path.realpath(folder / file)
+        if path != os.path.realpath(file):
+            located[name] = {**table, "file": path}
+    return {**(facts or {}), "tables": {**tables, **located}} if located else None
+
+
 def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
 
@@ -356,11 +376,10 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> P
         root = folder.resolve()
         if not _is_below(file, root):
             problem = f"is {quote(file)}, which is not below {root}"
+            is_missing = not (os.path.isabs(file) or os.path.exists(file))
+            if is_missing and root != Path.cwd():
+                problem = f"is {quote(file)}, which is neither in {root} nor in {Path.cwd()}"
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
-            candidate = root / file
-            if os.path.isfile(candidate) and _is_below(str(candidate), root):
-                meant = quote(os.path.relpath(candidate))
-                hint = f"names are read from the current folder: write {meant}"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
 
@@ -475,7 +494,7 @@ CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")
 """Columns that a file of chats is read with, if it has them and nobody names others."""
 _CHAT_COLUMNS = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
-_CHAT_NAMES = ("conversation", "traj", "trajectory", "dialogue")
+_CHAT_NAMES = ("message", "conversation", "traj", "trajectory", "dialogue")
 """What other projects call the `messages` of a chat."""
 
 
@@ -491,7 +510,7 @@ def columns_of_chats(path: str | Path) -> TableColumns | None:
         return None
     name = next((name for name in _CHAT_COLUMNS if name in first), None)
     if name is None:
-        _refuse_renamed_messages(str(path), first)
+        _refuse_renamed_messages(f"{path}, line 1", first)
         return None
     has_id = isinstance(first.get("id"), str | int)
     has_agent = isinstance(first.get("agent"), str)
@@ -517,10 +536,10 @@ def _first_object(path: Path) -> Any:
         return None
 
 
-def _refuse_renamed_messages(path: str, first: Mapping[str, Any]) -> None:
+def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
     for name in _CHAT_NAMES:
-        if isinstance(first.get(name), list):
-            problem = f"{path}, line 1, field {name}: is a list of messages by another name"
+        if isinstance(row.get(name), list):
+            problem = f"{location}, field {name}: is a list of messages by another name"
             hint = "call it `messages`, each an object with `role` and `content`"
             raise InputError(f"{problem}; {hint}")
 
@@ -594,12 +613,6 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
         yield tasks, responses
 
 
-_REPEATED_ID_HINT = (
-    "give each row an id of its own, "
-    "or name the column with --group-by instead where its rows are one task"
-)
-
-
 def _write_rows(
     path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines
 ) -> str:
@@ -618,10 +631,7 @@ def _write_rows(
         row_id = cells[columns.id] or f"row-{count}"
         if ids.setdefault(row_id, number) != number:
             problem = f"is {quote(row_id)}, as in {unit} {ids[row_id]}"
-            hint = (
-                _REPEATED_ID_HINT if columns.group_by is None else "give each row an id of its own"
-            )
-            _refuse(location, columns.id, problem, hint)
+            _refuse(location, columns.id, problem, _suggest_ids(row_id, columns))
         task = _to_task(location, row_id, cells, columns)
         digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
         first = _FirstRow(number, task.id, digests)
@@ -643,6 +653,15 @@ def _write_rows(
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+def _suggest_ids(row_id: str, columns: TableColumns) -> str:
+    """Return the remedy for an id that several rows have."""
+    hint = f"give each row an id of its own, such as {quote(f'{row_id}/v1')}"
+    if columns.group_by is not None:
+        return hint
+    group = "--group-by instead where its rows are one task"
+    return f"{hint}, or name the column with {group}, with responses row-1, row-2, …"
 
 
 def _digest_of_shared_cell(cell: Any) -> str:
@@ -674,9 +693,7 @@ def _read_cells(
     cells[None] = None
     location = f"{path}, {position}"
     for role, column in columns.by_role:
-        if column not in values:
-            header = _header_location(path, position)
-            raise missing_column_error(header, (column,), list(values))
+        _require_column(path, position, role, column, values)
         value = values[column]
         _refuse_missing(path, location, column, value)
         is_name = role not in ("prompt", "response") or is_text_as_number
@@ -703,6 +720,14 @@ def _read_cells(
             _refuse(location, column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
+
+
+def _require_column(path: Path, position: str, role: str, column: str, values: TableRow) -> None:
+    if column in values:
+        return
+    if role == "messages":
+        _refuse_renamed_messages(f"{path}, {position}", values)
+    raise missing_column_error(_header_location(path, position), (column,), list(values))
 
 
 def _refuse_empty(location: str, column: str, role: str) -> None:

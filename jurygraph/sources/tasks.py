@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
@@ -35,6 +35,7 @@ from jurygraph.sources.task_tables import (
     columns_of_chats,
     folder_of_tasks,
     is_table,
+    locate_table_files,
     open_table,
 )
 
@@ -188,6 +189,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     ) -> None:
         """Open the files, and validate every line; tasks may name files below `folder`."""
         self._folder = folder
+        self._tasks_folder = folder_of_tasks(path)
         self._defaults = defaults
         self.shard = shard
         with ExitStack() as resources, require_temporary_space():
@@ -248,6 +250,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         if self._responses is not None and task.responses:
             problem = "is set although --responses names a file with responses"
             yield Problem(("responses",), problem, "leave out one of the two")
+        task = _with_located_files(task, self._tasks_folder)
         if task.id in self._index:
             yield _repeated_id("task", task.id, self._index[task.id].line, ("id",))
         span = line.place
@@ -333,6 +336,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         for entry in entries:
             if entry.pair is None:
                 task, responses = reread_line(self._tasks, entry.span, TaskLine).split()
+                task = _with_located_files(task, self._tasks_folder)
             else:
                 self._tasks.refuse_if_changed()
                 task, responses = entry.pair
@@ -423,6 +427,14 @@ def open_tasks(
     )
 
 
+_T = TypeVar("_T", bound=Task)
+
+
+def _with_located_files(task: _T, folder: Path) -> _T:
+    facts = locate_table_files(task.facts, folder)
+    return task if facts is None else task.model_copy(update={"facts": facts})
+
+
 def _repeated_id(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
     problem = f"{kind} {quote(name)} is already in line {earlier}"
     return Problem(path, problem, f"give each {kind} an id of its own")
@@ -454,10 +466,12 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         self._is_wanted = wanted
         self._defaults = defaults
         self._folder = folder
+        self._tasks_folder = folder_of_tasks(path)
         self._wanted: list[str] = []
         super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
 
     def _check(self, number: int, entry: TaskLine) -> None:
+        entry = _with_located_files(entry, self._tasks_folder)
         outside = check_table_files(entry.facts, self._folder)
         if outside is not None:
             raise_line_error(self._file.name, number, outside)
@@ -467,12 +481,15 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __len__(self) -> int:
         return len(self._wanted)
 
+    def __iter__(self) -> Iterator[TaskLine]:
+        return (_with_located_files(entry, self._tasks_folder) for entry in super().__iter__())
+
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, span = self._lines[task_id]
             task, _ = reread_line(self._file, span, TaskLine).split()
-            yield number, self._defaults.complete(task)
+            yield number, self._defaults.complete(_with_located_files(task, self._tasks_folder))
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""

@@ -36,7 +36,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_ERROR, flippable_sums, holm, sign_flip_p
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.reports.gate import Threshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNITS,
@@ -233,6 +233,11 @@ def compare(
         "changes": _largest_changes(pairs),
     }
     notes = [*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
+    if max(len(figures["agents"]), len(questions)) > 1:
+        notes.append(
+            "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
+        )
+    notes += _agent_notes(by_a, by_b)
     if questions and not judged_both:
         why = "their questions, or the names of their judges, are others"
         hint = "a run that asks both judges has a row for each two in `jurygraph study reliability`"
@@ -267,15 +272,17 @@ def _pair_responses(
 ) -> ComparedPairs:
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     problem = None
+    hint = "compare two runs of the same tasks and responses"
     if not pairs:
         problem = f"the runs have no response in common (A has {min(a)!r}, B has {min(b)!r})"
+        hint += "; of agents in one run, `jurygraph study ranking` says which is better"
     for in_a, in_b in pairs:
         if in_a.task != in_b.task:
             problem = (
                 f"response {in_a.id!r} belongs to task {in_a.task!r} in A and to {in_b.task!r} in B"
             )
     if problem is not None:
-        raise InputError(f"{problem}; compare two runs of the same tasks and responses")
+        raise InputError(f"{problem}; {hint}")
     return pairs
 
 
@@ -572,6 +579,18 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
                 f"means and tests mislead: the {len(lost)} responses that failed in {name} alone have a mean of "
                 f"{lost.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
             )
+
+
+def _agent_notes(
+    a: Mapping[str, ComparedResponse], b: Mapping[str, ComparedResponse]
+) -> Iterator[str]:
+    """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
+    agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
+    for name, other in (("A", "B"), ("B", "A")):
+        lacking = sorted(map(name_agent, agents[name] - agents[other]))
+        if lacking and len(agents[name]) > 1:
+            ranking = f"`jurygraph study ranking` on {name} says which of its agents is better"
+            yield f"only {name} has {join_names(lacking)}: {ranking}"
 
 
 def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.explanation.points import group_verdicts_to_try
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden
 from jurygraph.runs.integrity.verification import verify
@@ -199,13 +201,14 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
 
 
 def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
-    """Return the first verdict of each question whose score can be tried; none if there are too many for a form.
+    """Return the first verdict of each question whose score `explain --what-if` tries; none if too many for a form.
 
     One that was judged goes before those that failed: the score is tried for all judges of the question.
     """
     first: dict[str, ExplainedVerdict] = {}
+    to_try = chain.from_iterable(group_verdicts_to_try(view.verdicts).values())
     for explained_verdict in sorted(
-        view.verdicts, key=lambda explained_verdict: explained_verdict.score is None
+        to_try, key=lambda explained_verdict: explained_verdict.score is None
     ):
         verdict = explained_verdict.verdict
         if is_about(verdict, view.trace.response_id) and not verdict.superseded:

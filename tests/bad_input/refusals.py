@@ -55,6 +55,10 @@ STORED = {
         "write provider/name, as openai/gpt-5 for one of OpenAI; or none, openai-compatible:URL#model, gguf:PATH, "
         "replay:PATH, langchain:package.module.name or provider/model",
     ),
+    "config_model_an_object": Refusal(
+        "jury.yaml, line 12, key model",
+        "write text, in quotes: openai/gpt-5-mini, or openai-compatible:URL#NAME",
+    ),
     "config_not_a_number": Refusal(
         "jury.yaml, line 9, key reward.brief", "write a number that a 64-bit float can hold"
     ),
@@ -125,6 +129,10 @@ STORED = {
         "tasks.jsonl, line 1, field rubric.edges[0]", "name two criteria, or leave it out"
     ),
     "edge_twice": Refusal("tasks.jsonl, line 1, field rubric.edges[1]", "keep one of them"),
+    "evaluator_as_a_key": Refusal(
+        "jury.yaml, line 7, key evaluators[4].criteria",
+        "write `use: criteria`, and what it takes below `params`",
+    ),
     "evaluator_params_that_do_not_fit": Refusal(
         "jury.yaml, line 4, key evaluators[1]",
         "change the function, or the params; its params: none",

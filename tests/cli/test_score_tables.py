@@ -115,12 +115,24 @@ def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Comman
     assert (told.code, "--response-from" in told.err) == (0, False), told.err
 
 
+def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, run: Command) -> None:
+    chat = [{"role": "user", "content": "Salt?"}, {"role": "assistant", "content": "No."}]
+    rows = [{"messages": chat}, {"message": chat}]
+    (folder / "chats.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    refused = run("score", "chats.jsonl", "--dry-run")
+    assert "line 2, field message: is a list of messages by another name" in refused.err
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (
             {"traj": [{"role": "user", "content": "Salt!"}], "reward": 1},
             "line 1, field traj: is a list of messages by another name; call it `messages`, each",
+        ),
+        (
+            {"message": [{"role": "user", "content": "Salt!"}]},
+            "line 1, field message: is a list of messages by another name; call it `messages`, each",
         ),
         (
             {"dialogue": [{"from": "human", "value": "Salt!"}]},

@@ -4,12 +4,14 @@ import csv
 import json
 import sys
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from openpyxl import load_workbook
 
+import jurygraph as jg
 from jurygraph.runs.run import Run
 from tests.command import run_command
 from tests.viewer.conftest import LETTERS, record
@@ -89,8 +91,9 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert book.sheetnames == ["Agents", "Rewards", "Everything"]
     sheet = book.active
     assert sheet.title == "Agents"
-    head, *rows, (last, *_) = sheet.iter_rows(values_only=True)
-    assert last == "Not finished: 7 groups so far"
+    head, *rows = sheet.iter_rows(values_only=True)
+    first_fact = [row[0] for row in rows].index("Not finished: 7 groups so far")
+    del rows[first_fact:]
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
     assert head == (*columns, "Is it better than the next?", "Is the best better than it?")
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
@@ -106,6 +109,36 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert (len(leads), len(gaps)) == (len(ranking["pairs"]), len(ranking["gaps"]))
     assert all(" ".join(pair.split()) in " ".join(printed.split()) for pair in leads + gaps)
     assert sheet[2][1].number_format == "0.0000"
+
+
+def test_below_the_agents_stand_date_models_cost_and_weights(folder: Path) -> None:
+    rows = [row[:2] for row in export(folder)["Agents"].iter_rows(values_only=True)]
+    facts = dict(rows[rows.index((None, None)) + 1 :])
+    with closing(Run.open(folder)) as run:
+        (trace, *_) = run.ledger.records("trace")
+    day = datetime.fromtimestamp(trace.at / 1000.0, UTC).strftime("%Y-%m-%d")
+    assert facts.pop("Scored").startswith(f"{day} ")
+    assert facts == {
+        "Models": "none",
+        "Cost": "$0.0000, 0 requests to models",
+        "Weight of polite": 0.7,
+        "Weight of brief": 0.3,
+    }
+
+
+def test_a_run_of_a_model_has_its_requests_and_criteria(tmp_path: Path) -> None:
+    judge = jg.testing.ScriptedJudge({"polite": True, "date": False})
+    criteria = jg.criteria({"polite": "It is polite.", "date": {"text": "A date.", "weight": 2}})
+    with jg.Jury(model=judge, evaluators=[criteria]) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
+    rows = [row[:2] for row in export(tmp_path / "run")["Agents"].iter_rows(values_only=True)]
+    assert rows[-5:] == [
+        ("Models", "scripted-judge"),
+        ("Cost", "$0.0000, 1 request to models"),
+        ("Weight of criteria", 1),
+        ("Weight of criteria: date", 2),
+        ("Weight of criteria: polite", 1),
+    ]
 
 
 def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:

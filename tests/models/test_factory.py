@@ -176,6 +176,7 @@ WRONG = {
     "gguf:nowhere.gguf": "nowhere.gguf: there is no such file; name a model in the GGUF format",
     "gguf:README.md": "README.md: is no GGUF file, .*; name a model in the GGUF format",
     "replay:nowhere.jsonl": "nowhere.jsonl: there is no such file; ",
+    "replay:docs": "docs: is a folder, and a recording is a file; score with `calls: {record: calls.jsonl}`",
     "replay:README.md": "README.md.*line 1.*; ",
 }
 

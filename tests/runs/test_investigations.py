@@ -17,7 +17,15 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
 from tests.rows import all_rows
 from tests.runs import investigations
-from tests.runs.investigations import CALLS, RESPONSES, Investigator, judge, random_script
+from tests.runs.investigations import (
+    CALLS,
+    PRICE,
+    RESPONSES,
+    TASK,
+    Investigator,
+    judge,
+    random_script,
+)
 from tests.runs.sample_runs import verify_deeply, verify_run
 
 SEEDS = range(200)
@@ -149,6 +157,21 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
         r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros.*"
         r"now 'The room is 130 euros a night\.'; it is so for 2 of 2 responses"
     )
+    with pytest.raises(TraceMismatch, match=message):
+        verify_deeply(tmp_path / "run")
+
+
+def test_the_questions_that_rest_on_changed_results_are_named_up_to_the_third(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a", "b", "c", "d"]
+    judges = [jg.criteria({name: "It is right."}, name=name, tools=[PRICE]) for name in names]
+    model = Investigator(look_up_a_room)
+    reward = dict.fromkeys(names, 1.0)
+    with jg.Jury(model=model, evaluators=judges, reward=reward, record=tmp_path / "run") as jury:
+        jury.score(TASK, RESPONSES, step=1)
+    monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
+    message = r"it is so for 2 of 2 responses of the task, in 4 questions: a/a, b/b, c/c, …$"
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 

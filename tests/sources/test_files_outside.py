@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import open_tasks
-from jurygraph.sources.task_tables import check_table_files, folder_of_tasks
+from jurygraph.sources import open_tasks, read_config, read_tasks
+from jurygraph.sources.task_tables import check_table_files, folder_of_tasks, locate_table_files
+from jurygraph.sources.tasks import TaskLines
 from tests.rows import all_rows
 
 OUTSIDE = [
@@ -60,15 +61,44 @@ def test_a_file_outside_is_refused_with_line_and_field(project: Path, file: str)
         assert len(list(work.pairs())) == 1
 
 
-def test_a_file_beside_the_tasks_is_named_as_the_current_folder_sees_it(
+def test_a_file_is_looked_for_in_the_folder_of_the_tasks_and_then_in_the_current_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert locate_table_files(facts("places.csv"), project) is None
     monkeypatch.chdir(project.parent)
-    problem = check_table_files(facts("places.csv"), project)
-    assert problem is not None
+    path = str(project / "places.csv")
+    assert locate_table_files(facts("places.csv"), project) == facts(path)
+    assert locate_table_files(facts(path), project) is None
     name = f"{project.name}/places.csv"
-    assert problem.remedy == f"names are read from the current folder: write '{name}'"
+    assert locate_table_files(facts(name), project) is None
     assert check_table_files(facts(name), project) is None
+    missing = check_table_files(facts("plaecs.csv"), project)
+    assert missing is not None
+    assert missing.problem == f"is 'plaecs.csv', which is neither in {project} nor in {Path.cwd()}"
+    for file, folder in (("/gone.csv", project), ("../gone.csv", project.parent)):
+        outside = check_table_files(facts(file), folder)
+        assert outside is not None
+        assert outside.problem == f"is '{file}', which is not below {folder}"
+    line = {
+        "id": "a",
+        "query": "Where to?",
+        "facts": facts("places.csv"),
+        "responses": [{"id": "a/1", "text": "There."}],
+    }
+    tasks = project / "tasks.jsonl"
+    tasks.write_text(json.dumps(line) + "\n")
+    ((task, _),) = read_tasks(tasks)
+    assert task.facts == facts(path)
+    with TaskLines(tasks, folder=project) as lines:
+        assert [entry.facts for entry in lines] == [facts(path)]
+        assert [task.facts for _, task in lines.tasks()] == [facts(path)]
+    config = project / "jury.yaml"
+    config.write_text(
+        json.dumps(
+            {"evaluators": ["maths.accuracy"], "task_defaults": {"facts": facts("places.csv")}}
+        )
+    )
+    assert read_config(config).task_defaults.facts == facts(path)
     too_long = check_table_files(facts("../" + "x" * 5000), project)
     assert too_long is not None
     assert str(too_long.remedy).startswith("move the file there")

@@ -322,8 +322,8 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
         (
             "question,answer,id\na,b,x\n\nc,d,x\n",
             columns(id="id"),
-            "t.csv, line 4, column id: is 'x', as in line 2; give each row an id of its own, "
-            "or name the column with --group-by instead where its rows are one task",
+            "t.csv, line 4, column id: is 'x', as in line 2; give each row an id of its own, such as 'x/v1', or name "
+            "the column with --group-by instead where its rows are one task, with responses row-1, row-2, …",
         ),
         (
             "question,answer,g\na,b,x\nc,d,x\n",

@@ -536,6 +536,23 @@ def test_runs_that_cannot_be_paired_are_refused(
     assert message in str(caught.value)
 
 
+def test_a_run_with_more_agents_is_referred_to_the_ranking():
+    a = [response("r", agent="v1")]
+    report = compare(a, [*a, response("s", agent="v2")])
+    ranking = "only B has v2: `jurygraph study ranking` on B says which of its agents is better"
+    assert ranking in report.notes
+    assert not any("ranking" in note for note in compare(a, a).notes)
+    with pytest.raises(InputError, match="of agents in one run, `jurygraph study ranking` says"):
+        compare(a, [response("s", agent="v2")])
+
+
+def test_the_intervals_of_several_rows_are_said_to_hold_together():
+    several = [response(name, agent=name) for name in ("v1", "v2")]
+    told = "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
+    assert told in compare(several, several).notes
+    assert told not in compare(several[:1], several[:1]).notes
+
+
 def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
     """A run with pairs, lists, several samples, a failed verdict and one that a judge abstained from."""
     given = make_tasks()

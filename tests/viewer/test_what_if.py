@@ -22,7 +22,7 @@ from jurygraph.viewer.what_if import WhatIf, explain_changed
 from jurygraph.views.trace import view_trace
 from tests.examples import some_or_all
 from tests.rows import all_rows
-from tests.viewer.conftest import Browser
+from tests.viewer.conftest import Browser, polite
 
 CHANGES = [
     ["reward.polite=0.1"],
@@ -172,3 +172,21 @@ def test_the_score_of_a_question_is_tried_below_a_verdict_that_was_judged(tmp_pa
         view = view_trace(run.explain_trace(run.find_trace("a")))
     (tried,) = first_verdicts_to_try(view).values()
     assert tried.verdict.judge == "strict"
+
+
+def test_the_page_tries_the_questions_that_the_terminal_tries(tmp_path: Path) -> None:
+    def dated(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if "no date" in response.text:
+            return jg.Verdict(status="not_applicable", reason="it needs none")
+        return jg.Verdict(score=0.5)
+
+    settings = {"evaluators": [polite, dated], "reward": {"polite": 1.0, "dated": 1.0}}
+    responses = [jg.Response(id=text, text=text) for text in ("no date, please", "please")]
+    with jg.Jury(**settings) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="letter", query="Write a letter."), responses)
+    with closing(Run.open(tmp_path / "run")) as run:
+        for trace in run.traces():
+            explanation = run.explain_trace(trace)
+            tried = {change.question for change in explanation.what_if() if change.question}
+            assert first_verdicts_to_try(view_trace(explanation)).keys() == tried
+            assert ("dated" in tried) is (trace.response_id == "please")

@@ -32,6 +32,7 @@ from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams
+from jurygraph.sources.files import name_folders
 
 Cached = TypeVar("Cached", "Facts", RowTable)
 
@@ -138,7 +139,8 @@ def _open_table(name: str, spec: FactTableSpec) -> FactTable:
         try:
             table = _open_cached(_FILE_CACHE, key, lambda: RowTable(name, spec))
         except InputError as error:
-            raise PlanError(f"facts.tables.{name}.file: {error}") from error
+            folders = name_folders(spec.file, "TASKS or config")
+            raise PlanError(f"facts.tables.{name}.file: {error}{folders}") from error
     else:
         table = RowTable(name, spec)
     where = f"facts.tables.{name}"

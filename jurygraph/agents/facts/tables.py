@@ -176,8 +176,8 @@ class FactTableSpec(FrozenModel):
 
     `key` are the columns that identify a row: the name first, then place or time. Of rows that share a key the first
     counts, by the column `order` or else as listed. `lists` maps columns that hold several values in one text to their
-    separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. In a TASKS file it must
-    lie below the folder of that file (`jurygraph.sources.task_tables`).
+    separators. `file` is CSV, JSON, JSON lines or Parquet, relative to the working directory. Of a TASKS file or a
+    config it is looked for in that folder first, and below that of TASKS alone (`jurygraph.sources.task_tables`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)

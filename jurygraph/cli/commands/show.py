@@ -242,10 +242,10 @@ def export(
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
     audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
 
-    The first sheet of xlsx says which agent is better; the second has question, answer, agent, reward, judged share
-    (both to four decimals) and what was lost in words, failed rewards first, then the lowest; the last has the columns
-    of csv. A text is never a formula there, whatever it begins with; control characters are escaped, and texts are cut
-    at 32,767 characters.
+    The first sheet of xlsx says which agent is better, and has the run's date, models, cost and weights; the second has
+    question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, failed rewards
+    first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it begins with;
+    control characters are escaped, and texts are cut at 32,767 characters.
 
     \b
     Example:

@@ -40,7 +40,11 @@ def result_lines(summary: "Summary") -> list[str]:
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
-        lines.append(f"looked nothing up: a judge with tools, in {responses}")
+        names = ", ".join(summary.unseen_responses)
+        ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
+        lines.append(
+            escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
+        )
     if summary.not_applicable and len(summary.agents) > 1:
         lines.append(
             "not applicable: adds nothing to a reward, so that means of agents may rest on different components"

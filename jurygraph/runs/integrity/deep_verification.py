@@ -45,6 +45,10 @@ _COMPARED_FIELDS = (
 _DERIVED_FIELDS = "status data variants evidence failure note call calls lookups".split()
 
 
+_MAX_QUESTIONS_LISTED = 3
+"""Questions that are named whose tool has another result now."""
+
+
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
@@ -395,12 +399,13 @@ class _Verifier:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
-        The number of responses of the group whose verdicts rest on such a result is named.
+        The number of responses of the group whose verdicts rest on such a result is named, and the first questions.
         """
         changed = ChainMap(*(backend.changed for backend in self._backends))
         forged_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
         affected_responses: set[str] = set()
+        affected_questions: dict[str, None] = {}
         for trace in stored_traces:
             for kind, item in _items_of_response(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
@@ -412,11 +417,16 @@ class _Verifier:
                         )
                     if lookup in changed:
                         affected_responses.add(trace.response_id)
+                        affected_questions[_name_of(item)] = None
                         problem, has_loss = _describe_change(label, source, item, *changed[lookup])
                         problems.setdefault(has_loss, problem)
         if problems:
             problem = problems.get(True) or problems[False]
             share = f"{len(affected_responses)} of {len(stored_traces)} responses of the task"
+            if len(affected_questions) > 1:
+                names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
+                rest = ", …" if len(affected_questions) > len(names) else ""
+                share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
             raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _compare_lookups(self, stored_trace: Trace, recomputed: Trace) -> None:

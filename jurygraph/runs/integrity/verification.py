@@ -203,7 +203,7 @@ def _report_records(records: Iterator[Record], report: ProgressCallback) -> Iter
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
-    origin = run.header.base
+    origin = run.base_origin
     assert origin is not None
     has_later_records = base.ledger.count > origin.records
     verify(base, report, signer=signer if has_later_records else None)

@@ -197,6 +197,10 @@ class ValuesByOutcome:
         return FailedRewards(self._number_failed, False)
 
 
+_MAX_UNSEEN_NAMED = 3
+"""Ids of responses that are named for which a judge looked nothing up."""
+
+
 @dataclass
 class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
@@ -205,7 +209,8 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
-    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`.
+    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
+    of which `unseen_responses` has the first ids.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
     filled by the caller, who knows the sources of the calls.
@@ -226,6 +231,7 @@ class Summary:
     judged_differently: int = 0
     investigated: int = 0
     unseen: int = 0
+    unseen_responses: list[str] = field(default_factory=list)
     infrastructure_failures: int = 0
     bill: Bill = field(default_factory=Bill)
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
@@ -281,7 +287,11 @@ class Summary:
             if questions[verdict["question"]].tools and verdict.get("calls")
         ]
         self.investigated += bool(with_tools)
-        self.unseen += any(not verdict.get("lookups") for verdict in with_tools)
+        if not all(verdict.get("lookups") for verdict in with_tools):
+            self.unseen += 1
+            self.unseen_responses = sorted([*self.unseen_responses, response_id])[
+                :_MAX_UNSEEN_NAMED
+            ]
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 

@@ -4,7 +4,6 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 """
 
 import json
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -71,8 +70,8 @@ def preview(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
 
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
-        if run.header.base is not None:
-            base = os.path.normpath(run.folder / run.header.base.folder)
+        if run.base_origin is not None:
+            base = run.folder_of(run.base_origin)
             raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
         self._run = run
         self._ledger = run.ledger

@@ -99,6 +99,11 @@ REFUSED: list[tuple[Any, str]] = [
         make_facts(file="/nowhere/t.csv"),
         "tables.places.file: /nowhere/t.csv: there is no such file; name one that",
     ),
+    (
+        make_facts(file="nowhere.csv"),
+        "tables.places.file: nowhere.csv: there is no such file; name one that is there; looked for in the folder of "
+        f"TASKS or config when that was read, and now in {Path.cwd()}",
+    ),
     (make_facts(file="/"), "tables.places.file: /: is a folder; name a file"),
 ]
 

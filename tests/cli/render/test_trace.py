@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,11 @@ def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path
     told = '      tool:1 price {"item": "room"} → The room is 120 euros a night.\n'
     assert told in shown[0]
     assert "      0 lookups: the judge has tools, and called none\n" in shown[1]
-    assert "looked nothing up: a judge with tools, in 1 of 2 responses" in result_lines(summary)
+    unseen = "looked nothing up: a judge with tools, in 1 of 2 responses: trip/b"
+    assert unseen in result_lines(summary)
+    many = replace(summary, unseen=5, investigated=9, unseen_responses=["a", "b", "c"])
+    unseen = "looked nothing up: a judge with tools, in 5 of 9 responses: a, b, c, …"
+    assert unseen in result_lines(many)
 
 
 def look_up_unless_at_noon(request: Any, step: int) -> Any:

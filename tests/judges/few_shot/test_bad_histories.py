@@ -157,6 +157,15 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
     assert said in str(refused.value)
 
 
+def test_the_error_about_a_missing_history_names_the_folders_that_were_searched() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Jury.from_config({"evaluators": [judge_use("aggregate", history="gone.jsonl")]})
+    folders = f"looked for in the folder of the config when that was read, and now in {Path.cwd()}"
+    assert f"gone.jsonl: there is no such file; name one that is there; {folders}" in str(
+        refused.value
+    )
+
+
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
         with pytest.raises(
