@@ -424,7 +424,9 @@ class FirstReplies:
         self._unread: set[str] = set()
         self._reasons: list[str | None] = []
         """None for a reply that is usable or says nothing of the settings."""
-        self._last: tuple[Fault | None, str] = (None, "")
+        self._example: tuple[Fault | None, str] = (None, "")
+        """The last fault, with its reply. One that names a setting goes before others: those of a second request, which
+        quotes the first reply, name none."""
         self._usable_stored = 0
         self._unsent = REPLIES_UNTIL_GIVING_UP
         self._rejections: list[str] = []  # the reasons of the first requests sent
@@ -459,7 +461,7 @@ class FirstReplies:
         if self._left:
             self._left -= 1
             self._reasons.append(reason)
-            self._last = fault, ""
+            self._example = fault, ""
         if is_first:
             self._rejections.append(reason)
         are_complete = len(self._rejections) >= REPLIES_UNTIL_GIVING_UP
@@ -483,7 +485,9 @@ class FirstReplies:
         self._reasons.append(
             None if fault is None or fault.kind not in _ADVICE_BY_FAULT else fault.kind
         )
-        self._last = fault, answered_call.reply.text
+        earlier, _ = self._example
+        if fault is not None and (fault.setting or earlier is None or not earlier.setting):
+            self._example = fault, answered_call.reply.text
         if len(self._reasons) == REPLIES_UNTIL_GIVING_UP and self.problem is not None:
             raise UnusableRepliesError(
                 f"none of the first {REPLIES_UNTIL_GIVING_UP} replies can be used: {self.problem}"
@@ -492,7 +496,7 @@ class FirstReplies:
     @property
     def problem(self) -> str | None:
         """The fault of all replies so far, with one of them and what to change; None if one could be used."""
-        fault, text = self._last
+        fault, text = self._example
         if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
             return None
         changes: list[str] = []

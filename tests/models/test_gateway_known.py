@@ -264,6 +264,16 @@ def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change
     )
 
 
+def test_a_reply_that_names_a_setting_is_the_example() -> None:
+    """The reply to a second request, which quotes the first reply, names none."""
+    first = FirstReplies()
+    readable = Fault("malformed", "the reply is not valid JSON")
+    readable.setting = "calls.reply: one-object"
+    read(first, PROSE, readable, PROSE)
+    assert first.problem is not None
+    assert "no. 1.'; write `calls: {reply: one-object}` in the config, or set" in first.problem
+
+
 @pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
     for place in (0, 7, REPLIES_UNTIL_GIVING_UP - 1):
