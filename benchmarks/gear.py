@@ -41,9 +41,9 @@ def measure() -> list[Figure]:
     group = best_of(lambda: graph.marginals(p[:GROUP], retention), repeat=20, number=500)
     reward = best_of(lambda: gear.reward(p, weights), repeat=20, number=50)
     exact = best_of(lambda: graph.exact_marginals(p[:GROUP], retention), repeat=20, number=500)
-    parents, children = np.triu_indices(gear.EXACT_CHILDREN + 1, k=1)
+    parents, children = np.triu_indices(gear.MAX_EXACT_CHILDREN + 1, k=1)
     dense, factors_of_dense = (
-        gear.compile(gear.EXACT_CHILDREN + 1, parents, children),
+        gear.compile(gear.MAX_EXACT_CHILDREN + 1, parents, children),
         np.full(len(parents), 0.5),
     )
     few = p[:GROUP, : dense.n]

@@ -29,13 +29,13 @@ from jurygraph.inference.clusters import (
     share_interval,
     wilson,
 )
-from jurygraph.inference.sign_flips import RANDOM_FLIPS, sign_flip_p
+from jurygraph.inference.sign_flips import RANDOM_FLIP_COUNT, sign_flip_p
 
 JOBS = os.cpu_count() or 1
 SEED = 26
 LEVEL, WANTED_LEVEL = 0.05, 0.06
 WANTED_COVERAGE = 0.93
-LEAST_TASKS = 5
+MIN_TASKS = 5
 STRICT: tuple[Kind, ...] = ("normal", "binary")
 """The kinds that are held to the targets."""
 SHIFT = 0.05
@@ -219,7 +219,7 @@ def make_figure(cell: Cell, rates: Rates) -> Figure:
         f"plain {rates.plain:.3f}",
         f"{rates.unknown:.1%} unknown" if rates.unknown >= 0.001 else "",
     )
-    if cell.design.tasks < LEAST_TASKS or (isinstance(cell.kind, str) and cell.kind not in STRICT):
+    if cell.design.tasks < MIN_TASKS or (isinstance(cell.kind, str) and cell.kind not in STRICT):
         return Figure(str(cell), rates.own, plain, note)
     if cell.method in TESTS:
         allowance = 3 * math.sqrt(WANTED_LEVEL * (1 - WANTED_LEVEL) / cell.samples)
@@ -247,7 +247,7 @@ def _worst(found: list[tuple[Cell, Figure]]) -> Iterator[Figure]:
             if method in TESTS
             else (min(values), "lowest coverage")
         )
-        yield Figure(f"{method}, {kind}: {what} from {LEAST_TASKS} tasks", worst, "")
+        yield Figure(f"{method}, {kind}: {what} from {MIN_TASKS} tasks", worst, "")
 
 
 LOSSES: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
@@ -309,7 +309,7 @@ def _speed() -> Iterator[Figure]:
         means = drawn.mean(axis=1)
         kinds = {
             "permutation_type": "samples",
-            "n_resamples": RANDOM_FLIPS,
+            "n_resamples": RANDOM_FLIP_COUNT,
             "batch": 1000,
             "rng": SEED,
         }

@@ -16,21 +16,23 @@ from jurygraph.sources import open_tasks
 
 class OpenedJob(NamedTuple):
     job: TaskFileJob
-    stored: StoredWork
+    stored_work: StoredWork
     totals: RunTotals
 
     async def plan(self) -> JobScorer:
         """Plan all tasks, and return the scoring of their groups."""
-        job, stored, totals = self
+        job, stored_work, totals = self
         switch = StopSwitch(job.jury.gateways)
-        planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
+        planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
         planned = await planning.plan(lambda count: None)
-        return JobScorer(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+        return JobScorer(
+            job=job, stored_work=stored_work, planned=planned, totals=totals, switch=switch
+        )
 
 
 @contextmanager
 def open_job(folder: Path, jury: Jury, tasks: Path) -> Iterator[OpenedJob]:
     with open_tasks(tasks) as source:
         job = TaskFileJob(folder=folder, jury=jury, source=source)
-        with StoredWork(job) as stored:
-            yield OpenedJob(job, stored, RunTotals(job.jury, stored.run))
+        with StoredWork(job) as stored_work:
+            yield OpenedJob(job, stored_work, RunTotals(job.jury, stored_work.run))

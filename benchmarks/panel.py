@@ -63,7 +63,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     _write_history(folder / "ratings.jsonl")
     config = _config(url, folder / "ratings.jsonl")
     with _open_job(folder, config) as opened:
-        forecaster = Forecaster(opened.job, opened.stored)
+        forecaster = Forecaster(opened.job, opened.stored_work)
         forecast = asyncio.run(forecaster.forecast(lambda count: None))
     with _open_job(folder, config) as opened:
         spent = asyncio.run(_scored(opened))

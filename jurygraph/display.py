@@ -105,7 +105,7 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
     return counted is not None and (judged is None or not isclose(judged, counted, abs_tol=1e-9))
 
 
-_MOST_DIGITS = 1e15
+_EXPONENT_FROM = 1e15
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -117,7 +117,7 @@ def format_number(value: float | None, digits: int = 4) -> str:
         return "-"
     if value == inf:
         return "∞"
-    if _MOST_DIGITS <= abs(value) < inf:
+    if _EXPONENT_FROM <= abs(value) < inf:
         return f"{value:.{digits}e}"
     return f"{round(value, digits) + 0.0:.{digits}f}"
 

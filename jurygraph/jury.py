@@ -53,7 +53,7 @@ from jurygraph.graphs.prepare_graph import plan_by_code, plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import run_machine
 from jurygraph.graphs.survey import files_of_tools
-from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_isolated
+from jurygraph.graphs.time_limits import fresh_context, may_take_long, start_in_fresh_context
 from jurygraph.graphs.user_calls import call_method
 from jurygraph.models.gateway import NO_GATEWAYS, Gateway, Gateways
 from jurygraph.safety.redaction import redacted_errors, refuse_secrets_in_config
@@ -83,7 +83,7 @@ T = TypeVar("T")
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks that are planned by a model at once, or more if the config allows it."""
-LARGEST_BATCH = 64
+MAX_BATCH_SIZE = 64
 """Number of responses that go in together; with fewer concurrent calls as many as these, so that the first are soon
 done."""
 BATCH_SIZE_WHEN_SLOW = 8
@@ -93,7 +93,7 @@ RESPONSES_PER_CALL = 8
 slowest reply, or for a turn of the score graph, leaves the calls to others. With four times as many, Python's search
 for unused objects takes a fifth of the time."""
 MAX_RESPONSES_PER_CALL = 32
-MOST_IN_WORK = 4096
+MAX_RESPONSES_IN_WORK = 4096
 """The same where groups are so large that these are less than one for each two calls, and the most of all."""
 MAX_GROUPS_WITHOUT_MODEL = 256
 PLANNING_BATCH_SIZE = 256
@@ -175,7 +175,7 @@ class Jury(ShortRepr):
         )
         has_slow_evaluator = any(map(may_take_long, self.evaluators.values()))
         is_slow = has_slow_evaluator or any(map(may_take_long, self.derivers.values()))
-        self._largest_batch = BATCH_SIZE_WHEN_SLOW if is_slow else LARGEST_BATCH
+        self._largest_batch = BATCH_SIZE_WHEN_SLOW if is_slow else MAX_BATCH_SIZE
         annotation = config.annotation
         self.domain = None if annotation is None else load_domain(annotation.domain).name
         self.loop = LoopThread(self.context.threads)
@@ -243,7 +243,7 @@ class Jury(ShortRepr):
         require_type(
             "profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none"
         )
-        (plan_or_error,) = await start_isolated(
+        (plan_or_error,) = await start_in_fresh_context(
             partial(self._prepare_batch, [(task, profiles)], sink), self.config.langsmith
         )
         return self._result_or_raise(plan_or_error)
@@ -264,7 +264,7 @@ class Jury(ShortRepr):
         )
         batches = split_into_batches(tasks, lambda _: 1, size)
         work = (
-            start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+            start_in_fresh_context(partial(self._prepare_batch, batch, sink), self.config.langsmith)
             for batch in batches
         )
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
@@ -330,7 +330,7 @@ class Jury(ShortRepr):
             await run_machine(active_groups)
             return await outcomes[0]
 
-        traces = self._result_or_raise(await start_isolated(score, self.config.langsmith))
+        traces = self._result_or_raise(await start_in_fresh_context(score, self.config.langsmith))
         if listener is not None:
             for trace in traces:
                 listener(
@@ -550,7 +550,7 @@ class Jury(ShortRepr):
     def _most_responses(self) -> int:
         """The number of responses in work at once."""
         calls = self._concurrent_calls
-        by_model = min(MAX_RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
+        by_model = min(MAX_RESPONSES_PER_CALL * calls, max(MAX_RESPONSES_IN_WORK, 2 * calls))
         return by_model if self.gateways else MAX_GROUPS_WITHOUT_MODEL
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:

@@ -120,20 +120,18 @@ def note_similar_names(names: Iterable[str]) -> Iterator[str]:
             yield f"{pair} differ only in case or spaces, and count as two; write one name if they are one"
 
 
-_QUERY_FIELD = ("query",)
-_TEXT_FIELDS = ("text", "reference")
-_REFERENCE_FIELD = ("reference",)
-_RESPONSES_FIELD = ("responses",)
-_MEANT_FIELDS = {
+_FIELDS_BY_FOREIGN_NAME = {
     **dict.fromkeys(
-        ("prompt", "question", "input", "instruction", "messages", "problem"), _QUERY_FIELD
+        ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
     ),
     "message": ("messages", "query"),
-    **dict.fromkeys(("completion", "output", "answer", "response", "content"), _TEXT_FIELDS),
     **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), _REFERENCE_FIELD
+        ("completion", "output", "answer", "response", "content"), ("text", "reference")
     ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), _RESPONSES_FIELD),
+    **dict.fromkeys(
+        ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
+    ),
+    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
     **dict.fromkeys(("model", "system", "policy"), ("agent",)),
 }
@@ -143,7 +141,8 @@ _MEANT_FIELDS = {
 def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
     return next(
-        (field for field in _MEANT_FIELDS.get(name.casefold(), ()) if field in fields), None
+        (field for field in _FIELDS_BY_FOREIGN_NAME.get(name.casefold(), ()) if field in fields),
+        None,
     )
 
 
@@ -183,15 +182,15 @@ def name_type(value: Any) -> str:
     return f"{article} {name}"
 
 
-_MOST_NAMES = 5
+_MAX_NAMES_LISTED = 5
 
 
 def join_names(names: Sequence[str]) -> str:
     """Return the names in a row, with the number of those beyond the fifth."""
-    listed = list(names[:_MOST_NAMES])
-    if len(names) > _MOST_NAMES:
-        listed.append(f"{len(names) - _MOST_NAMES} more")
-    return ", ".join(listed)
+    listed_names = list(names[:_MAX_NAMES_LISTED])
+    if len(names) > _MAX_NAMES_LISTED:
+        listed_names.append(f"{len(names) - _MAX_NAMES_LISTED} more")
+    return ", ".join(listed_names)
 
 
 def quote(name: str) -> str:
@@ -350,7 +349,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     fields = [owner.model_fields.items() for owner in models_with_field]
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
-    listed = f"known here: {', '.join(names)}" if names else "leave it out"
+    names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
     meant = find_meant_field(str(path[-1]), names)
     if meant is not None:
         return Problem(path, "unknown", f"did you mean {meant}?")
@@ -362,7 +361,7 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     if hint is None and len(path) > 1 and path[-1] in model.model_fields:
         owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
         hint = f"write it at the top, not below `{owner}`"
-    return Problem(path, "unknown", hint or listed)
+    return Problem(path, "unknown", hint or names_hint)
 
 
 def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) -> list[str]:

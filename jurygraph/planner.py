@@ -15,7 +15,7 @@ from jurygraph.graphs.prepare_graph import plan_tasks
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.score_graph import score_alone
 from jurygraph.graphs.state import AnnotateInput
-from jurygraph.graphs.time_limits import start_isolated
+from jurygraph.graphs.time_limits import start_in_fresh_context
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.safety.redaction import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
@@ -60,7 +60,7 @@ class Planner(ShortRepr):
         if client is None:
             raise ConfigError("model: none answers nothing; name one in the config or with --model")
         with redacted_errors(self._jury.context.secrets):
-            return await start_isolated(lambda: make(client), self._config.langsmith)
+            return await start_in_fresh_context(lambda: make(client), self._config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.
@@ -136,7 +136,7 @@ class Planner(ShortRepr):
         with redacted_errors():
             self._jury.open()
             context = replace(self._jury.context, first_answers=None).with_models(gateways)
-            outcome = await start_isolated(
+            outcome = await start_in_fresh_context(
                 lambda: score_alone(to_planned_group(group, plan), context),
                 self._config.langsmith,
             )
@@ -151,7 +151,7 @@ class Planner(ShortRepr):
         context = self._jury.context.with_models(gateways)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()
-            state = await start_isolated(
+            state = await start_in_fresh_context(
                 lambda: graph.ainvoke(start, context=context), self._config.langsmith
             )
         rubric: Rubric = state["rubric"]
@@ -177,7 +177,7 @@ class Planner(ShortRepr):
 async def _plan_task(
     task: Task, profiles: "ProfilesLine | None", context: GraphContext, gateways: "Gateways"
 ) -> Plan:
-    (plan,) = await start_isolated(
+    (plan,) = await start_in_fresh_context(
         lambda: plan_tasks([(task, profiles)], [context.with_models(gateways)]),
         context.config.langsmith,
     )

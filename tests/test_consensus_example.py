@@ -94,7 +94,7 @@ def test_the_consensus_by_the_preset_is_the_published_one(found: Fitted) -> None
         assert values == pytest.approx(published(found, "annotators", figure), **EXACTLY)
     ambiguity, labels = paper.ambiguity(), paper.likeliest_labels()
     assert ambiguity.mean() == pytest.approx(expected["mean_ambiguity"], **EXACTLY)
-    assert (ambiguity > consensus.HIGH).sum() == expected["n_ambiguity_gt_0.3"]
+    assert (ambiguity > consensus.HIGH_AMBIGUITY).sum() == expected["n_ambiguity_gt_0.3"]
     # where several items are equally ambiguous, any of them may be the last
     top = expected["top_ambiguous"]
     assert np.sort(ambiguity)[::-1][: len(top)] == pytest.approx(

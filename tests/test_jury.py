@@ -21,7 +21,7 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.group_scheduler import MAX_WAITING
 from jurygraph.jury import (
     BATCH_SIZE_WHEN_SLOW,
-    LARGEST_BATCH,
+    MAX_BATCH_SIZE,
     MAX_CONCURRENT_GROUPS,
     MAX_GROUPS_WITHOUT_MODEL,
 )
@@ -553,7 +553,7 @@ def score_until(reached: int, holds: Callable[[int], bool], groups: int, **calls
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:
-    at_once = 2 * LARGEST_BATCH + 8
+    at_once = 2 * MAX_BATCH_SIZE + 8
     assert score_until(at_once, lambda number: True, at_once, concurrency=at_once) == {"ok"}
 
 

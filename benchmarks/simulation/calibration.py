@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.arrays import Floats, Ints
-from jurygraph.studies.simulate import CLASSES, Setting, stableval
+from jurygraph.studies.simulate import CLASS_COUNT, Setting, stableval
 
 BINS = 10
 
@@ -42,7 +42,9 @@ def measure_calibration(
 
 def _bin_run(run: tuple[Setting, int]) -> Floats:
     simulated = stableval(*run)
-    fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)
+    fitted = consensus.fit(
+        simulated.item, simulated.annotator, simulated.label, n_classes=CLASS_COUNT
+    )
     return _bin_posterior(fitted.posterior, simulated.truth)
 
 

@@ -26,8 +26,8 @@ from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.model import FitProblem, Model, encode
 from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
+    CLASS_COUNT,
     CLASS_CREDITS,
-    CLASSES,
     CLEAR_ITEM_BETA,
     HARD_ITEM_BETA,
     RATER_BEHAVIOURS,
@@ -88,9 +88,11 @@ def _measure_run(run: tuple[Setting, int, CoverageSettings]) -> Floats:
     """Return the figures of one evaluation, [intervals, figures]."""
     setting, seed, effort = run
     simulated = stableval(setting, seed)
-    fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)
+    fitted = consensus.fit(
+        simulated.item, simulated.annotator, simulated.label, n_classes=CLASS_COUNT
+    )
     true = _true_values(simulated, fitted, simulate_more_items(simulated, effort.population, seed))
-    diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASSES
+    diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASS_COUNT
     accuracy = diagonal[list(fitted.votes.annotators)]
     return np.array(
         [
@@ -172,13 +174,13 @@ def mean_confusions(simulated: SimulatedEvaluation) -> Floats:
     """Return how each annotator labels items of the population, [A,3,3]: π blurred by the mean ambiguity."""
     hard = simulated.setting.hard
     blurred = hard * AMBIGUITY["hard"] + (1.0 - hard) * AMBIGUITY["clear"]
-    return (1.0 - blurred) * simulated.confusions + blurred / CLASSES
+    return (1.0 - blurred) * simulated.confusions + blurred / CLASS_COUNT
 
 
 def known_posterior(simulated: SimulatedEvaluation) -> Floats:
     """Return the model's posterior of each item with the true shares and confusions, [N,3]."""
     likelihood = np.log(mean_confusions(simulated))[simulated.annotator, :, simulated.label]
-    joint = likelihood.reshape(len(simulated.truth), -1, CLASSES).sum(axis=1) + np.log(
+    joint = likelihood.reshape(len(simulated.truth), -1, CLASS_COUNT).sum(axis=1) + np.log(
         simulated.setting.shares.mean(axis=0)
     )
     joint = np.exp(joint - joint.max(axis=1, keepdims=True))

@@ -12,7 +12,7 @@ from jurygraph.aggregation.consensus import ItemPosteriors
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
+from jurygraph.studies.simulate import CLASS_COUNT, Setting, SimulatedEvaluation, stableval
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)
 FIGURES = ("accuracy", "mse", "tau_b")
@@ -88,12 +88,14 @@ def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
     panel, seed, priors = run
     simulated = stableval(setting(panel), seed)
     rows = simulated.item, simulated.annotator, simulated.label
-    fitted = consensus.fit(*rows, n_classes=CLASSES)
+    fitted = consensus.fit(*rows, n_classes=CLASS_COUNT)
     with_priors = [
-        consensus.fit(*rows, n_classes=CLASSES, prior_confusion=prior.confusion, prior_mu=prior.mu)
+        consensus.fit(
+            *rows, n_classes=CLASS_COUNT, prior_confusion=prior.confusion, prior_mu=prior.mu
+        )
         for prior in priors
     ]
-    majority = consensus.majority_vote(*rows, classes=range(CLASSES))
+    majority = consensus.majority_vote(*rows, classes=range(CLASS_COUNT))
     return np.array(
         [
             _recovery_figures(simulated, estimate)

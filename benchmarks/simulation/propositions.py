@@ -13,7 +13,7 @@ from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate import CLASSES, Setting, scores_by_method, stableval
+from jurygraph.studies.simulate import CLASS_COUNT, Setting, scores_by_method, stableval
 
 SIZES = (100, 400, 1600, 6400)
 """Items of each agent."""
@@ -59,6 +59,6 @@ def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
     shifts = [np.abs(np.subtract(scores, whole)).max(axis=1) for scores in parts]
     taus = [[tau_b(*pair) for pair in zip(whole, scores, strict=True)] for scores in parts]
     majority = consensus.majority_vote(
-        simulated.item, simulated.annotator, simulated.label, classes=range(CLASSES)
+        simulated.item, simulated.annotator, simulated.label, classes=range(CLASS_COUNT)
     )
     return np.array(shifts), np.array(taus), float((majority.margin == 1).mean())

@@ -102,7 +102,7 @@ class Measured:
     def findings(self) -> dict[str, str]:
         """What changes from MV to PEC, and how ambiguous the answers are."""
         mv, _, pec, _ = (np.array(column) for column in zip(*self._scores().values(), strict=True))
-        high = self._fitted.ambiguity() > consensus.HIGH
+        high = self._fitted.ambiguity() > consensus.HIGH_AMBIGUITY
         return {
             "Score correlation (MV vs PEC)": f"{np.corrcoef(mv, pec)[0, 1]:.3f}",
             "Maximum score change": f"{np.abs(pec - mv).max():.3f}",

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 CONTEXT = 8_192
 CHARACTERS_PER_TOKEN = 4
-MOST_CALLS = 8
+MAX_CALLS = 8
 """Calls in one reply."""
 CHANGES = ("book", "cancel", "update")
 """How the names of tools begin that change a booking."""
@@ -152,7 +152,7 @@ def reply_to(question: Question) -> dict[str, Any]:
             calls = question.missing(rule.wanted(question))
             if calls:
                 listed = [{"tool": use.tool, "arguments": use.arguments} for use in calls]
-                return {"look_up": listed[:MOST_CALLS]}
+                return {"look_up": listed[:MAX_CALLS]}
     verdicts = {}
     for name, rule in judgements.items():
         finding = rule.judge(question)

@@ -16,7 +16,7 @@ from jurygraph.testing import ScriptedJudge
 
 CRITERIA = {"c1": "It says when the parcel comes.", "c2": "It apologises for the delay."}
 TASK = jg.Task(id="parcel", query="Ann asks where her parcel is, which was due on Monday.")
-MOST_DRAFTS = 4
+MAX_DRAFTS = 4
 
 Writer = Callable[[str, list[str]], str]
 """Writes a draft: from the last one, and the criteria that it does not meet."""
@@ -78,7 +78,7 @@ def main() -> None:
     model = options.model or scripted_judge()
     with jg.Jury(model=model, evaluators=[jg.criteria(list(CRITERIA.values()))]) as jury:
         agent = build_agent(jury, scripted_writer)
-        limit: Any = {"recursion_limit": 3 * MOST_DRAFTS}
+        limit: Any = {"recursion_limit": 3 * MAX_DRAFTS}
         for event in agent.stream({"task": TASK}, limit, stream_mode="custom"):
             if event["event"] == "verdict":
                 verdict = event["verdict"]

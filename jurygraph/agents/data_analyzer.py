@@ -316,7 +316,7 @@ CUSUM_REFERENCES = (0.25, 1.0)
 score that is far enough out exceeds the limit of the second one at once."""
 TESTS_PER_SERIES = 2 * len(CUSUM_REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
-LEARNING_SCORES = 10
+SCORES_BEFORE_TESTS = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
@@ -395,7 +395,7 @@ class DriftTests:
 
         Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
         """
-        tested = ~np.isnan(measure.score) & (self.baseline.n >= LEARNING_SCORES)
+        tested = ~np.isnan(measure.score) & (self.baseline.n >= SCORES_BEFORE_TESTS)
         expected = np.where(tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(tested, measure.floor, 1.0))
         u = self._normal_scores((measure.score - expected) / sd)
@@ -441,7 +441,7 @@ class DriftTests:
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
 
 
-MIN_STEPS = LEARNING_SCORES + 1  # the first step at which anything is tested
+MIN_STEPS = SCORES_BEFORE_TESTS + 1  # the first step at which anything is tested
 MAX_ARL = 1e9
 OPPOSED_COMPONENTS = ("accuracy", "format", "steps")
 """The components whose disagreement is conflict, if at least two of them exist (MACRM)."""

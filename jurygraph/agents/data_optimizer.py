@@ -81,9 +81,9 @@ ORDINARY_COMPRESSION = 0.55
 characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
 
 
-def brevity(length: int, baseline: float, limit: float) -> float:
-    """Return 1 up to the `baseline`, above 0 words, falling linearly to 0 at `limit`, above 1, times the baseline."""
-    return min(1.0, max(0.0, (limit - length / baseline) / (limit - 1.0)))
+def brevity(length: int, free_words: float, limit: float) -> float:
+    """Return 1 up to the `free_words`, above 0 words, falling linearly to 0 at `limit`, above 1, times as many."""
+    return min(1.0, max(0.0, (limit - length / free_words) / (limit - 1.0)))
 
 
 def free_length(reference: int, group: Sequence[int]) -> float:
@@ -289,8 +289,8 @@ class Efficiency(Evaluator):
         text = inputs.response.text
         if inputs.question.subject == "length":
             lengths = [_length(response.text) for response in inputs.responses]
-            free = free_length(_length(inputs.task.reference or ""), lengths)
-            return [self._length_verdict(length, free) for length in lengths]
+            free_words = free_length(_length(inputs.task.reference or ""), lengths)
+            return [self._length_verdict(length, free_words) for length in lengths]
         if is_silent(text):
             return _NO_WORDS
         if inputs.question.subject == "redundancy":
@@ -303,11 +303,11 @@ class Efficiency(Evaluator):
         reason = f"by compression it says {score:.1%} of what ordinary text of its size does"
         return Verdict(score=score, reason=reason)
 
-    def _length_verdict(self, length: int, free: float) -> Verdict:
+    def _length_verdict(self, length: int, free_words: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
-        score = brevity(length, free, self.settings.limit)
-        reason = f"{length} words, where {free:g} cost nothing"
+        score = brevity(length, free_words, self.settings.limit)
+        reason = f"{length} words, where {free_words:g} cost nothing"
         return Verdict(score=score, native=length, reason=reason)
 
 

@@ -103,7 +103,7 @@ def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
 
 
 MAX_CALCULATIONS = 50
-MOST_LINES = 200
+MAX_SOLUTION_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
 CONTEXT_CHARACTERS = (
     300  # the number of characters before and after a calculation that may change its meaning
@@ -148,7 +148,7 @@ class CorrectAnswer(NamedTuple):
     number: Reading
 
 
-def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
+def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
 
     True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
@@ -238,7 +238,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     lines = [
         line for line in _NONEMPTY_LINE.finditer(text, 0, answer.span.start) if line.group().strip()
     ]
-    body = lines[:MOST_LINES]
+    body = lines[:MAX_SOLUTION_LINES]
     if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
         body = body[:-1]
     results = [_results(line.group()) for line in body]
@@ -474,14 +474,14 @@ class Synthesizer(Deriver):
         if len(text) > MAX_CHARACTERS:
             note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
             return Material(name=CONTRASTS_MATERIAL, note=note)
-        answered = matching_answer(text, inputs.task.reference)
-        if answered is False:
+        final_answer_check = check_final_answer(text, inputs.task.reference)
+        if final_answer_check is False:
             return Material(
                 name=CONTRASTS_MATERIAL,
                 note="its answer is not known to be right: no edit surely makes it worse",
             )
         if not self.uses_model or not text.strip():
-            edits = list(edits_by_rule(text, inputs.task, answered, self._kinds))
+            edits = list(edits_by_rule(text, inputs.task, final_answer_check, self._kinds))
             return self._material(inputs, edits)
         return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
@@ -512,17 +512,23 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(
-    text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[StatementKind]
+    text: str,
+    view: TaskView,
+    final_answer_check: CorrectAnswer | bool,
+    kinds: Sequence[StatementKind],
 ) -> Iterator[TextEdit]:
-    """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
+    """Yield the contrasts that can be made by rule, the first 50 of each kind.
+
+    `final_answer_check` is what `check_final_answer` returned.
+    """
     by_kind: dict[StatementKind, Iterator[TextEdit]] = {
         "number": wrong_result_edits(text),
         "fact": wrong_fact_edits(text, view.facts),
     }
-    if isinstance(answered, CorrectAnswer):
+    if isinstance(final_answer_check, CorrectAnswer):
         query = query_text(view.query)
-        by_kind["step"] = missing_step_edits(text, query, answered)
-        by_kind["answer"] = other_answer_edits(text, query, answered)
+        by_kind["step"] = missing_step_edits(text, query, final_answer_check)
+        by_kind["answer"] = other_answer_edits(text, query, final_answer_check)
     for kind in kinds:
         yield from islice(by_kind.get(kind, ()), MAX_EDITS)
 
@@ -537,7 +543,7 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
     if not isinstance(spec, FactsSpec):
         return
     for name, table in sorted(spec.tables.items()):
-        for line in islice(_NONEMPTY_LINE.finditer(text), MOST_LINES):
+        for line in islice(_NONEMPTY_LINE.finditer(text), MAX_SOLUTION_LINES):
             named = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
             if len({to_text(row[table.key[0]]) for row in named}) == 1:
                 yield from _edits_of_row(text, line.start(), line[0], name, table, named[0])

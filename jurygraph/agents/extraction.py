@@ -372,7 +372,7 @@ def _evidence_at(passage: Passage, *at: str | int) -> Evidence:
 
 
 DATA_MATERIAL = "data"
-_RECORD_TOKENS = 48
+_TOKENS_PER_RECORD = 48
 """Tokens of a record with a short quotation: so many that a list which a small model repeats to its end is a reply."""
 
 _QUOTE_HINT = "quote and copy letter by letter from the response, and leave out what is not there"
@@ -427,7 +427,7 @@ class Extract(Deriver):
             text = await search_off_loop(lambda: IndexedText(response.text), letters)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         request = client.request(
-            self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _RECORD_TOKENS
+            self._prompt, self._reply, variables, max_reply_tokens=MAX_RECORDS * _TOKENS_PER_RECORD
         )
         return await ask_model(
             client,

@@ -134,9 +134,9 @@ def _choose(results: Sequence[Any], name: str) -> Any:
         if key in (name, last_part):
             chosen.append(result)
     if len(chosen) != 1:
-        listed = join_names(keys) or "no key"
+        keys_text = join_names(keys) or "no key"
         raise ValueError(
-            f"gave {len(results)} results ({listed}), of which {len(chosen)} are called {name!r}; "
+            f"gave {len(results)} results ({keys_text}), of which {len(chosen)} are called {name!r}; "
             "set `name` of the evaluator to the key of one"
         )
     return chosen[0]

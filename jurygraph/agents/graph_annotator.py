@@ -589,7 +589,7 @@ def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
 def freeze_graph(
     task: Task,
     rubric: Rubric,
-    stored: KnownGraph,
+    previous_graph: KnownGraph,
     requested: Iterable[CriterionPair],
     edges: Sequence[Edge],
     record: Annotation,
@@ -602,16 +602,16 @@ def freeze_graph(
     roles: dict[str, Role] = {}
     digests = {}
     for criterion in rubric.criteria:
-        role = stored.roles.get(criterion.id, record.roles.get(criterion.id))
+        role = previous_graph.roles.get(criterion.id, record.roles.get(criterion.id))
         assigned = criterion.model_copy(update={"role": role})
         criteria.append(assigned)
         if role is not None:
             roles[criterion.id] = role
             digests[criterion.id] = criterion_digest(task, assigned, role)
-    earlier_roles = {} if stored.record is None else stored.record.roles
+    earlier_roles = {} if previous_graph.record is None else previous_graph.record.roles
     # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
     annotated_roles = sorted((earlier_roles | record.roles).items())
-    rejected = {*stored.still_rejected(requested), *record.rejected}
+    rejected = {*previous_graph.still_rejected(requested), *record.rejected}
     update = {
         "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
         "seen": digests,
@@ -675,9 +675,9 @@ def _mean(numbers: Sequence[int]) -> float | None:
 
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
-_TOKENS_A_ROLE = 80
-_TOKENS_AN_EDGE = 110
-_TOKENS_BASE = 200
+_TOKENS_PER_ROLE = 80
+_TOKENS_PER_EDGE = 110
+_BASE_TOKENS = 200
 
 T = TypeVar("T")
 AnnotationReply = TypeVar("AnnotationReply", RolesReply, EdgesReply)
@@ -748,7 +748,7 @@ class GraphAnnotator:
             {"id": name, **_criterion_fields(criterion)} for name, criterion in self._by_id.items()
         ]
         variables = {**self._shared_variables, "rubric": _lines(rubric), "asked": _lines(names)}
-        room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _most_tokens(names)
+        room = _BASE_TOKENS + _TOKENS_PER_ROLE * len(names) + _most_tokens(names)
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
         request = self._client.request(prompt, form, variables, max_reply_tokens=room)
@@ -779,8 +779,8 @@ class GraphAnnotator:
             "criteria": _lines(criteria),
             "pairs": _lines(listed),
         }
-        reason_tokens = _TOKENS_AN_EDGE * len(pairs)
-        room = _TOKENS_BASE + reason_tokens + _most_tokens(chain.from_iterable(pairs))
+        reason_tokens = _TOKENS_PER_EDGE * len(pairs)
+        room = _BASE_TOKENS + reason_tokens + _most_tokens(chain.from_iterable(pairs))
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(

@@ -81,16 +81,18 @@ async def read_profiles(
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
     by_hand = None
-    named: set[str] = set()
+    stakeholder_ids: set[str] = set()
     if line is not None:
         for profile_error in profile_errors(task, line):
             raise InputError(
                 f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
             )
         by_hand = line.to_profiles()
-        named = {stakeholder.id for stakeholder in by_hand.stakeholders}
+        stakeholder_ids = {stakeholder.id for stakeholder in by_hand.stakeholders}
     people = sort_by_id(task.stakeholders)
-    unread = [person for person in people if is_text_only(person) and person.id not in named]
+    unread = [
+        person for person in people if is_text_only(person) and person.id not in stakeholder_ids
+    ]
     if not unread or client is None:
         return by_hand
     by_hand = by_hand or Profiles(stakeholders=(), by={})
@@ -185,16 +187,18 @@ def parse_constraints(
     """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
     problems: list[str] = []
-    for listed in reply.constraints:
-        passage = text.find_support(listed.quote)
-        words = " ".join(listed.text.split())
+    for reply_constraint in reply.constraints:
+        passage = text.find_support(reply_constraint.quote)
+        words = " ".join(reply_constraint.text.split())
         if not words:
-            problems.append(f"a constraint that rests on {quote_words(listed.quote)} says nothing")
+            problems.append(
+                f"a constraint that rests on {quote_words(reply_constraint.quote)} says nothing"
+            )
         elif passage is None:
-            is_in_text = text.find(listed.quote) is not None
+            is_in_text = text.find(reply_constraint.quote) is not None
             why = "is too short, or cuts a word" if is_in_text else "does not stand in the profile"
             problems.append(
-                f"{quote_words(words)} rests on {quote_words(listed.quote)}, which {why}"
+                f"{quote_words(words)} rests on {quote_words(reply_constraint.quote)}, which {why}"
             )
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
             problems.append(f"{quote_words(words)} is listed twice")
@@ -202,8 +206,8 @@ def parse_constraints(
             constraint = ReadConstraint(
                 id=f"c{len(kept) + 1}",
                 text=words,
-                kind=listed.kind,
-                restrictiveness=DEGREE_VALUES[listed.restrictiveness],
+                kind=reply_constraint.kind,
+                restrictiveness=DEGREE_VALUES[reply_constraint.restrictiveness],
                 quote=passage.text,
             )
             kept.append(constraint)
@@ -240,21 +244,21 @@ def _parse_tensions(
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
-    for listed in reply.tensions:
-        unknown = [name for name in (listed.one, listed.other) if name not in names]
+    for reply_tension in reply.tensions:
+        unknown = [name for name in (reply_tension.one, reply_tension.other) if name not in names]
         if unknown:
             problems.append(f"{quote_words(unknown[0])} is nobody's name")
             continue
-        first, second = sort_by_id((names[listed.one], names[listed.other]))
+        first, second = sort_by_id((names[reply_tension.one], names[reply_tension.other]))
         if first is second:
-            problems.append(f"{quote_words(listed.one)} is paired with itself")
+            problems.append(f"{quote_words(reply_tension.one)} is paired with itself")
         elif (first.id, second.id) in kept:
             problems.append(
-                f"the pair of {quote_words(listed.one)} and {quote_words(listed.other)} is listed twice"
+                f"the pair of {quote_words(reply_tension.one)} and {quote_words(reply_tension.other)} is listed twice"
             )
         elif not find_tensions(first, second):
-            reason = _with_ids(listed.reason, names)
-            strength = DEGREE_VALUES[listed.strength]
+            reason = _with_ids(reply_tension.reason, names)
+            strength = DEGREE_VALUES[reply_tension.strength]
             pair = (first.id, second.id)
             kept[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(kept.values()), problems

@@ -82,8 +82,8 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, is_one_line = _reasoning(text)
-    edges = [start, *_step_starts(text, start, end, is_one_line), end]
+    start, end, is_single_line_text = _find_reasoning(text)
+    edges = [start, *_step_starts(text, start, end, is_single_line_text), end]
     trimmed_spans = (_trim_span(text, *edge_pair) for edge_pair in pairwise(edges))
     steps = [step for step in trimmed_spans if step]
     if len(steps) > MAX_STEPS:
@@ -95,23 +95,23 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def _reasoning(text: str) -> tuple[int, int, bool]:
+def _find_reasoning(text: str) -> tuple[int, int, bool]:
     start, end = reasoning_range(text)
-    is_one_line = "\n" not in text[start:end].strip()
+    is_single_line_text = "\n" not in text[start:end].strip()
     answer = final_answer(text) if end - start == len(text) else None
     if answer is None:
-        return start, end, is_one_line
+        return start, end, is_single_line_text
     line = answer_line_start(text, answer)
     sentence = [line, *_sentences(text, line, answer.start)][-1]
     has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if has_calculation else sentence, is_one_line
+    return start, answer.end if has_calculation else sentence, is_single_line_text
 
 
-def _step_starts(text: str, start: int, end: int, is_one_line: bool) -> Iterable[int]:
+def _step_starts(text: str, start: int, end: int, is_single_line_text: bool) -> Iterable[int]:
     numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
     if longest_run(numeric_markers) > 1:
         return (start + marker.start for marker in numeric_markers[1:])
-    if is_one_line:
+    if is_single_line_text:
         return _sentences(text, start, end)
     return (line.end() for line in _LINE_END.finditer(text, start, end))
 
@@ -226,10 +226,10 @@ class StepReply(FrozenModel):
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound:
-            named = ", ".join(fault_aspects) or "none"
+            aspects_text = ", ".join(fault_aspects) or "none"
             false = ", ".join(unsound) or "none"
             raise ValueError(
-                f"faults name {named}, and false are {false}: give one fault for each that is false"
+                f"faults name {aspects_text}, and false are {false}: give one fault for each that is false"
             )
         return self
 

@@ -165,9 +165,9 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
         key = f"evaluators[{index}].{field}"
         for judge in use.all_judges:
             if judge not in config.models:
-                listed = ", ".join(sorted(config.models)) or "none"
+                names_text = ", ".join(sorted(config.models)) or "none"
                 hint = did_you_mean(judge, config.models)
-                hint = hint or f"there are {listed}; add it to `models`"
+                hint = hint or f"there are {names_text}; add it to `models`"
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")

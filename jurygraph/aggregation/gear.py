@@ -42,9 +42,9 @@ BASE_RETENTION: Mapping[str, float] = MappingProxyType(
     {"weak": 0.6, "strong": 0.2, "activation": 0.0}
 )
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
-EXACT_CHILDREN = 10
+MAX_EXACT_CHILDREN = 10
 """The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
-EXACT_NODES = 10
+MAX_EXACT_NODES = 10
 """The largest number of criteria for which the authors' scripts enumerate (`exact_auto`; `rubric.exact: ten-nodes`)."""
 MAX_CHILDREN = 20
 """The largest number of criteria with a parent that can be enumerated."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-MOST_ROUNDS = 1000
+MAX_ROUNDS = 1000
 TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
 MIN_PRIOR = 1e-6
@@ -59,7 +59,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
 
     Returns:
         The strengths, above 0; 1 for a response that was never compared. They are settled when a round would change
-        none by more than `TOLERANCE` of itself; after `MOST_ROUNDS` rounds they are returned as they are.
+        none by more than `TOLERANCE` of itself; after `MAX_ROUNDS` rounds they are returned as they are.
 
     Raises:
         PlanError: no square matrix, an entry below 0 or above `MAX_PRIOR`, a win over oneself, or a prior out of range.
@@ -78,7 +78,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
     compared = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         step = _newton_step(compared, wins_with_prior, strength, prior)
         largest_step = np.max(np.abs(step), initial=0.0)
         if largest_step <= TOLERANCE:
@@ -118,7 +118,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    shown_first = as_unit_interval("first", first)
-    shown_second = as_unit_interval("second", second)
-    check_shape("second", shown_second, shown_first.shape)
-    return shown_first, shown_second
+    scores_shown_first = as_unit_interval("first", first)
+    scores_shown_second = as_unit_interval("second", second)
+    check_shape("second", scores_shown_second, scores_shown_first.shape)
+    return scores_shown_first, scores_shown_second

@@ -54,11 +54,11 @@ def difficulty(
             raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
     tension = as_nonnegative("conflict", conflict)
     check_shape("conflict", tension, (tension.size,))
-    hard_sum = _sum_restrictiveness("hard", hard)
-    soft_sum = _sum_restrictiveness("soft", soft)
-    check_shape("hard", hard_sum, tension.shape)
-    check_shape("soft", soft_sum, tension.shape)
-    return hard_sum + gamma * soft_sum + beta * tension
+    hard_restrictiveness = _sum_restrictiveness("hard", hard)
+    soft_restrictiveness = _sum_restrictiveness("soft", soft)
+    check_shape("hard", hard_restrictiveness, tension.shape)
+    check_shape("soft", soft_restrictiveness, tension.shape)
+    return hard_restrictiveness + gamma * soft_restrictiveness + beta * tension
 
 
 def _sum_restrictiveness(name: str, restrictiveness: Sequence[ArrayLike]) -> Floats:

@@ -122,7 +122,7 @@ class OpenedJob(NamedTuple):
     """A job with what its folder holds of it, and the totals of that and of what is scored now."""
 
     job: "TaskFileJob"
-    stored: "StoredWork"
+    stored_work: "StoredWork"
     totals: "RunTotals"
 
 
@@ -206,8 +206,8 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
                 branch=branch,
                 profiles=profiles,
             )
-            with StoredWork(job) as stored:
-                yield OpenedJob(job, stored, RunTotals(jury, stored.run))
+            with StoredWork(job) as stored_work:
+                yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
             reused = f"{branch.reused} reused from {options.branch}"
             print_message(f"verdicts: {reused}, {branch.requested} requested")
@@ -258,9 +258,9 @@ def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.workflows.forecasting import Forecaster
 
-    forecaster = Forecaster(opened.job, opened.stored)
+    forecaster = Forecaster(opened.job, opened.stored_work)
     threads = opened.job.jury.context.threads
-    with progress("estimating", opened.stored.remaining.responses, "responses") as report:
+    with progress("estimating", opened.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
     return expected
@@ -272,27 +272,27 @@ def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
     from jurygraph.runs.workflows.scoring import JobScorer
     from jurygraph.runs.workflows.task_file_job import StopSwitch
 
-    job, stored, totals = opened
-    if stored.is_finished:
-        stored.close_run_if_complete()
+    job, stored_work, totals = opened
+    if stored_work.is_finished:
+        stored_work.close_run_if_complete()
         _print_finished(opened)
         return
-    if stored.tasks_done:
-        print_message(f"{stored.tasks_done} tasks are scored already and are kept")
+    if stored_work.tasks_done:
+        print_message(f"{stored_work.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
+    planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
     planned_tasks: PlannedTasks | None = None
     try:
-        with progress("planning", stored.tasks_to_plan, "tasks") as report:
+        with progress("planning", stored_work.tasks_to_plan, "tasks") as report:
             planned_tasks = run_interruptible(runner, planning.plan(report), threads, switch.stop)
         _print_planned(planned_tasks)
         scoring = JobScorer(
-            job=job, stored=stored, planned=planned_tasks, totals=totals, switch=switch
+            job=job, stored_work=stored_work, planned=planned_tasks, totals=totals, switch=switch
         )
         gateways = job.jury.gateways
         suffix = RequestCounter(gateways).describe if gateways else str
-        with progress("scoring", stored.remaining.responses, "responses", suffix) as report:
+        with progress("scoring", stored_work.remaining.responses, "responses", suffix) as report:
             run_interruptible(runner, scoring.score(report), threads, switch.stop)
     except KeyboardInterrupt:
         _print_interrupted(job, planned_tasks is not None, planning.stored_calls)
@@ -315,10 +315,10 @@ class RequestCounter:
 
 
 def _print_finished(opened: OpenedJob) -> None:
-    job, stored, totals = opened
+    job, stored_work, totals = opened
     count = job.task_count
-    is_complete = stored.tasks_done == count
-    state = "is complete" if is_complete else f"has {stored.tasks_done} of {count} tasks"
+    is_complete = stored_work.tasks_done == count
+    state = "is complete" if is_complete else f"has {stored_work.tasks_done} of {count} tasks"
     has_transient = any(row.is_transient for row in totals.summary.failures)
     advice = "only failures are left to repeat" if has_transient else "nothing to do"
     print_message(f"{job.folder} {state}; {advice}")

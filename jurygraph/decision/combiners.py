@@ -416,9 +416,9 @@ class Gear(_Rubric):
 def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
     """Return whether `gear` infers a graph's marginals exactly under this setting."""
     if exact == "auto":
-        return graph.child_count <= gear.EXACT_CHILDREN
+        return graph.child_count <= gear.MAX_EXACT_CHILDREN
     if exact == "ten-nodes":
-        return graph.n <= gear.EXACT_NODES
+        return graph.n <= gear.MAX_EXACT_NODES
     return exact == "always"
 
 

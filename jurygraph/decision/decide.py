@@ -428,14 +428,14 @@ def _named_rows(
     components: Mapping[str, Mapping[str, Floats]], rows: int
 ) -> list[dict[str, dict[str, float]]]:
     """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
-    named: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
+    rows_by_name: list[dict[str, dict[str, float]]] = [{} for _ in range(rows)]
     for name, arrays in components.items():
         for key, array in arrays.items():
             numbers = np.asarray(array, dtype=np.float64).tolist()
-            for row, number in zip(named, numbers, strict=True):
+            for row, number in zip(rows_by_name, numbers, strict=True):
                 if not math.isnan(number):
                     row.setdefault(name, {})[key] = number
-    return named
+    return rows_by_name
 
 
 def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:

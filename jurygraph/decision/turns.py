@@ -35,8 +35,8 @@ def fold_turns(
         if question.id not in uses:
             yield from question_verdicts
             continue
-        answered = [verdict for verdict in question_verdicts if verdict.responses]
-        for seat in dict.fromkeys(map(seat_of, answered or question_verdicts)):
+        answered_verdicts = [verdict for verdict in question_verdicts if verdict.responses]
+        for seat in dict.fromkeys(map(seat_of, answered_verdicts or question_verdicts)):
             seat_verdicts = [v for v in question_verdicts if not v.responses or seat_of(v) == seat]
             is_whole = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
             yield _fold(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])

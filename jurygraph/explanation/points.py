@@ -30,11 +30,11 @@ from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.plan import SUBMITTED_RESPONSE, TurnReduction
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
-_LEAST_POINTS_SHOWN = 0.5e-4
+_MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON = 300
 _MAX_QUOTE = 120
-_MOST_REASONS = 3
+_MAX_REASONS_LISTED = 3
 _OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
 
@@ -64,7 +64,7 @@ class PointsLine(FrozenModel):
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
-        return self.lost >= _LEAST_POINTS_SHOWN
+        return self.lost >= _MIN_POINTS_SHOWN
 
     def __str__(self) -> str:
         return self.describe({})
@@ -146,7 +146,7 @@ def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) 
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
-    if lost >= _LEAST_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
+    if lost >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
         answer = _answer(part)
         reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
@@ -175,12 +175,16 @@ def _describe_split(component: ExplainedTerm, verdicts: Sequence[ExplainedVerdic
         judges, scores = map(set, zip(*votes, strict=True))
         if len(judges) > 1 and len(scores) > 1:
             lead = f"{label}: " if len(by_label) > 1 else ""
-            listed = ", ".join(f"{judge} {format_plain(score)}" for judge, score in votes)
-            splits.append(f"{lead}{listed}")
+            votes_text = ", ".join(f"{judge} {format_plain(score)}" for judge, score in votes)
+            splits.append(f"{lead}{votes_text}")
     if not splits:
         return ""
-    more = f"; and {len(splits) - _MOST_REASONS} more" if len(splits) > _MOST_REASONS else ""
-    return f"judges differ{rule}: {'; '.join(splits[:_MOST_REASONS])}{more}"
+    more = (
+        f"; and {len(splits) - _MAX_REASONS_LISTED} more"
+        if len(splits) > _MAX_REASONS_LISTED
+        else ""
+    )
+    return f"judges differ{rule}: {'; '.join(splits[:_MAX_REASONS_LISTED])}{more}"
 
 
 def _judge_of(verdict: ExplainedVerdict) -> str:
@@ -369,7 +373,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
             names += [_judge_of(verdict)] if has_judges else []
             labels.setdefault(text, []).append(" by ".join(names))
             costs[text] = costs.get(text, 0.0) + verdict.shortfall
-    if len(labels) > _MOST_REASONS:
+    if len(labels) > _MAX_REASONS_LISTED:
         labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
     losses = []
     for text, concerned in labels.items():
@@ -380,8 +384,8 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(concerned) > len(names):
             loss += f", {len(concerned)} times"
         losses.append(loss)
-    if len(losses) > _MOST_REASONS:
-        losses[_MOST_REASONS:] = [f"and {len(losses) - _MOST_REASONS} more"]
+    if len(losses) > _MAX_REASONS_LISTED:
+        losses[_MAX_REASONS_LISTED:] = [f"and {len(losses) - _MAX_REASONS_LISTED} more"]
     return "; ".join(losses)
 
 
@@ -416,17 +420,17 @@ def describe_reason(verdict: ExplainedVerdict) -> str:
     return ", as in ".join(filter(None, (reason, ", ".join(quotes))))
 
 
-def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
+def to_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
-    reward = explained.trace.reward
-    yield _reward_sentence(explained.trace)
+    reward = explained_trace.trace.reward
+    yield _reward_sentence(explained_trace.trace)
     yield from (f"Why: {explain_note(note)}." for note in reward.notes)
-    yield from _point_sentences(explained, lines)
-    yield from _adjustment_sentences(explained)
-    yield from _verdict_sentences(explained.verdicts)
-    yield from _majority_sentences(explained)
-    yield from _lookup_sentences(explained)
-    counts = explained.counts
+    yield from _point_sentences(explained_trace, lines)
+    yield from _adjustment_sentences(explained_trace)
+    yield from _verdict_sentences(explained_trace.verdicts)
+    yield from _majority_sentences(explained_trace)
+    yield from _lookup_sentences(explained_trace)
+    counts = explained_trace.counts
     judged = f"{counts.judged} judged"
     if counts.discarded:
         judged += f" ({counts.discarded} of them discarded)"
@@ -435,7 +439,7 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
         f"Verdicts: {counts.total} requested; {judged}, {set_by_gates}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
-    effects = {verdict.effect for verdict in explained.verdicts}
+    effects = {verdict.effect for verdict in explained_trace.verdicts}
     if reward.range is None:
         return
     low, high = reward.range
@@ -447,11 +451,11 @@ def to_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iter
         yield "All verdicts are present."
 
 
-def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
+def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield what judges looked up, step by step; verdicts of one investigation share a sentence."""
-    by_id = {lookup.id: lookup for lookup in explained.trace.lookups}
+    by_id = {lookup.id: lookup for lookup in explained_trace.trace.lookups}
     labels: dict[tuple[str, ...], list[str]] = {}
-    for verdict in explained.verdicts:
+    for verdict in explained_trace.verdicts:
         if verdict.verdict.lookups:
             labels.setdefault(verdict.verdict.lookups, []).append(verdict.label)
     for names, subjects in labels.items():
@@ -462,7 +466,7 @@ def _lookup_sentences(explained: ExplainedTrace) -> Iterator[str]:
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
     idle = dict.fromkeys(
-        verdict.label for verdict in explained.verdicts if verdict.has_unused_tools
+        verdict.label for verdict in explained_trace.verdicts if verdict.has_unused_tools
     )
     if idle:
         yield f"Looked up nothing for {', '.join(idle)}."
@@ -481,7 +485,7 @@ def _reward_sentence(trace: Trace) -> str:
     return f"{subject} gets no reward: it failed{partial}."
 
 
-def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
+def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:
     for line in lines:
         yield f"{line}."
         yield from (f"  {part}." for part in line.parts)
@@ -489,19 +493,19 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         best = format_plain(sum(line.points + line.lost for line in lines))
         losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
         points = format_plain(sum(line.points for line in lines))
-        reward = explained.trace.reward
+        reward = explained_trace.trace.reward
         start = "Sum:"
         if reward.value is None:
             start = "The sum would be"
             if reward.range is not None and reward.range[0] < reward.range[1]:
-                rule = explained.decision.rule
+                rule = explained_trace.decision.rule
                 start = (
                     f"With the missing verdicts as the {rule} rule counts them, the sum would be"
                 )
         yield f"{start} {best} at best{losses} = {points}."
     absent = []
     weightless_components = []
-    for component in explained.terms:
+    for component in explained_trace.terms:
         term = component.term
         if term.contribution is None:
             absent.append(term.name)
@@ -514,10 +518,10 @@ def _point_sentences(explained: ExplainedTrace, lines: Sequence[PointsLine]) -> 
         yield f"Weight 0, no points: {', '.join(weightless_components)}."
 
 
-def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
-    reward = explained.trace.reward
-    decision = explained.decision
-    terms = {component.term.name: component for component in explained.terms}
+def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
+    reward = explained_trace.trace.reward
+    decision = explained_trace.decision
+    terms = {component.term.name: component for component in explained_trace.terms}
     for gate in reward.gates:
         yield _describe_gate(gate, terms)
     for change in reward.adjustments:
@@ -568,10 +572,10 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
         yield f"{sentence}."
 
 
-def _majority_sentences(explained: ExplainedTrace) -> Iterator[str]:
+def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
     labels: dict[str, list[str]] = {}
-    for ballot in chain.from_iterable(map(explained.list_ballots, explained.terms)):
+    for ballot in chain.from_iterable(map(explained_trace.list_ballots, explained_trace.terms)):
         if ballot.is_undecided:
             lack = sum(
                 vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
@@ -583,24 +587,24 @@ def _majority_sentences(explained: ExplainedTrace) -> Iterator[str]:
         yield f"No majority on {join_names(list(dict.fromkeys(names)))}: {reason}."
 
 
-def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
-    verdict = explained.verdict
+def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:
+    verdict = explained_verdict.verdict
     reason = verdict.reason
-    if explained.effect == "gated":
+    if explained_verdict.effect == "gated":
         yield f"Response gate {verdict.gated_by}, the worst score", reason
-    if explained.effect == "discarded":
+    if explained_verdict.effect == "discarded":
         yield (
             "Discarded",
-            f"confidence {verdict.confidence:.4f} is below {explained.required_confidence:.4f}",
+            f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
         )
     if verdict.unsupported is not None:
         yield "Unsupported", UNSUPPORTED_RULE_WORDS[verdict.unsupported]
-    if explained.effect == "not_applicable":
+    if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:
             reason = ": ".join(filter(None, (f"because of {gate}", reason)))
         yield "Not applicable", reason
-    if explained.effect == "unjudged":
+    if explained_verdict.effect == "unjudged":
         heading = f"Not judged, {verdict.status}"
         failure = verdict.failure
         if failure:
@@ -615,7 +619,7 @@ def _describe_effects(explained: ExplainedVerdict) -> Iterator[tuple[str, str]]:
 
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
-_MOST_CHANGES = 10
+_MAX_CHANGES_LISTED = 10
 _Key = tuple[str, ...]
 _Scores = Mapping[str, float]
 """Scores to try, by question."""
@@ -643,7 +647,7 @@ class Change(FrozenModel):
 
 
 def find_changes(
-    explained: ExplainedTrace,
+    explained_trace: ExplainedTrace,
     questions: Sequence[Question],
     read_group: Callable[[], Sequence[Trace]],
     combiners: Combiners,
@@ -653,9 +657,9 @@ def find_changes(
     Raises InputError if other responses of the group are needed, and TraceMismatch if the verdicts do not give the
     reward of the trace.
     """
-    trace = explained.trace
+    trace = explained_trace.trace
     group: Sequence[Trace] = (trace,)
-    if not has_independent_rows(explained.decision, questions, combiners):
+    if not has_independent_rows(explained_trace.decision, questions, combiners):
         group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
@@ -671,7 +675,7 @@ def find_changes(
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
-    now = decide(explained.decision)
+    now = decide(explained_trace.decision)
     if now != trace.reward.value:
         expected = f"has reward {format_plain(trace.reward.value)}, and its verdicts give {format_plain(now)}"
         problem = f"the trace of response {trace.response_id!r} {expected}"
@@ -688,11 +692,12 @@ def find_changes(
             )
         )
 
-    groups = changeable_verdicts(explained.verdicts)
+    groups = group_verdicts_to_try(explained_trace.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
         tried = [
-            (decide(explained.decision, key, scores), scores) for scores in _scores_to_try(verdicts)
+            (decide(explained_trace.decision, key, scores), scores)
+            for scores in _scores_to_try(verdicts)
         ]
         tried.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
@@ -713,9 +718,9 @@ def find_changes(
         for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
             condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
             add("verdict", first.label, condition, value, question)
-    for gate, result in zip(explained.decision.gates, trace.reward.gates, strict=True):
-        rest = tuple(other for other in explained.decision.gates if other is not gate)
-        value = decide(explained.decision.model_copy(update={"gates": rest}))
+    for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
+        rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
+        value = decide(explained_trace.decision.model_copy(update={"gates": rest}))
         limit = f"{_OPPOSITE_OPERATOR[result.op]} {format_plain(result.threshold)}"
         condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", condition, value)
@@ -733,7 +738,7 @@ def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     return recorded
 
 
-def changeable_verdicts(
+def group_verdicts_to_try(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_Key, list[ExplainedVerdict]]:
     """Return the verdicts that one change changes, by their key; those that do not apply are left out.
@@ -747,15 +752,15 @@ def changeable_verdicts(
     return groups
 
 
-def _unique_label(explained: ExplainedVerdict, labels: Mapping[str, int]) -> str:
+def _unique_label(explained_verdict: ExplainedVerdict, labels: Mapping[str, int]) -> str:
     """Return the label of a verdict, where others have it with its question, and with the variant that it is about."""
-    if labels[explained.label] == 1:
-        return explained.label
-    verdict = explained.verdict
+    if labels[explained_verdict.label] == 1:
+        return explained_verdict.label
+    verdict = explained_verdict.verdict
     where = verdict.question
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         where = f"{where} of {verdict.responses[0]}"
-    return f"{explained.label} ({where})"
+    return f"{explained_verdict.label} ({where})"
 
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
@@ -764,11 +769,11 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
         change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
     ]
     for sign, changes_of_sign in (("+", useful), ("-", harmful_changes)):
-        for change in changes_of_sign[:_MOST_CHANGES]:
+        for change in changes_of_sign[:_MAX_CHANGES_LISTED]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
-        if len(changes_of_sign) > _MOST_CHANGES:
-            yield f"... and {len(changes_of_sign) - _MOST_CHANGES} more (--json)."
+        if len(changes_of_sign) > _MAX_CHANGES_LISTED:
+            yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
     lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
     yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
@@ -820,14 +825,18 @@ def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
 def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     """Return what all verdicts on a question decided; None where they differ, are graded or do not count."""
     decisions = set()
-    for explained in verdicts:
-        counts = not explained.is_mirrored and explained.effect != "discarded"
-        decisions.add(explained.verdict.met if counts and explained.verdict.is_binary else None)
+    for explained_verdict in verdicts:
+        counts = not explained_verdict.is_mirrored and explained_verdict.effect != "discarded"
+        decisions.add(
+            explained_verdict.verdict.met
+            if counts and explained_verdict.verdict.is_binary
+            else None
+        )
     return decisions.pop() if len(decisions) == 1 else None
 
 
 def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
-    return len({explained.verdict.met for explained in verdicts}) > 1
+    return len({explained_verdict.verdict.met for explained_verdict in verdicts}) > 1
 
 
 def _describe_option(
@@ -835,10 +844,14 @@ def _describe_option(
 ) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
-    stored = sorted({format_plain(explained.verdict.score) for explained in verdicts})
-    if decided is not (score == 1.0) or stored == [format_plain(score)]:
+    recorded_scores = sorted(
+        {format_plain(explained_verdict.verdict.score) for explained_verdict in verdicts}
+    )
+    if decided is not (score == 1.0) or recorded_scores == [format_plain(score)]:
         return description
-    return f"certainly {description} ({format_plain(score)} instead of {join_names(stored)})"
+    return (
+        f"certainly {description} ({format_plain(score)} instead of {join_names(recorded_scores)})"
+    )
 
 
 def _describe_score(verdict: ExplainedVerdict, score: float) -> str:

@@ -21,14 +21,14 @@ class PredictedScore(NamedTuple):
     value: float | None
 
 
-def predicted_scores(explained: ExplainedTrace) -> list[PredictedScore]:
+def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
     """Return the predicted score of each question about a reviewer; of several judges, the mean."""
     values: dict[str, list[float]] = {}
     first_votes: dict[str, RecordedVerdict] = {}
-    for spec in explained.decision.specs:
+    for spec in explained_trace.decision.specs:
         for use in spec.inputs.values():
             for question in use.questions:
-                for voting, columns in explained.ballots(question, use):
+                for voting, columns in explained_trace.ballots(question, use):
                     votes = [vote.verdict for vote in voting if vote.verdict.scale is not None]
                     if votes and votes[0].reviewer is not None:
                         first_votes[question] = votes[0]

@@ -239,9 +239,9 @@ class ExplainedTrace:
         """Return the verdicts on these questions, in their order; with a `judge` only those of that one."""
         found = []
         for question in questions:
-            for explained in self._by_question.get(question, ()):
-                if judge in (None, explained.verdict.judge):
-                    found.append(explained)
+            for explained_verdict in self._by_question.get(question, ()):
+                if judge in (None, explained_verdict.verdict.judge):
+                    found.append(explained_verdict)
         return found
 
     def ballots(
@@ -324,21 +324,23 @@ class ExplainedTerm:
     the failure rule gave a missing verdict a value. `parts` are the values of the parts that have one.
     """
 
-    def __init__(self, explained: ExplainedTrace, term: Term, spec: ComponentSpec | None) -> None:
+    def __init__(
+        self, explained_trace: ExplainedTrace, term: Term, spec: ComponentSpec | None
+    ) -> None:
         self.term = term
         self.spec = spec
         self.inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
         self.params: Mapping[str, Any] = {} if spec is None else spec.params
         self.combiner = UnknownCombiner() if spec is None else combiner_of(spec)
-        self.diagnostics = explained.trace.reward.diagnostics.get(term.name, {})
-        self._explained = explained
+        self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
+        self._explained_trace = explained_trace
         counted = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
         judged = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
         self.inapplicable = [name for name, mean in counted.items() if mean is None]
         without_judgement = {name for name, mean in judged.items() if mean is None}
         self.unjudged = without_judgement.difference(self.inapplicable)
         self.is_filled_in = counted != judged
-        parts = explained.trace.reward.parts.get(term.name, {})
+        parts = explained_trace.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
 
     @property
@@ -348,7 +350,7 @@ class ExplainedTerm:
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
         names = chain.from_iterable(use.questions for use in self.inputs.values())
-        return self._explained.of_questions(dict.fromkeys(names))
+        return self._explained_trace.of_questions(dict.fromkeys(names))
 
     def mean_of(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
@@ -364,7 +366,7 @@ class ExplainedTerm:
         """Return the verdicts of an input, or on one of its questions."""
         use = self.inputs[name]
         questions = use.questions if question is None else (question,)
-        return self._explained.of_questions(questions, use.judge)
+        return self._explained_trace.of_questions(questions, use.judge)
 
     def questions_of(self, name: str) -> Iterator[tuple[str, float, float]]:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
@@ -379,8 +381,8 @@ class ExplainedTerm:
     def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
         direction = 1 if self.spec is None else self.spec.direction
-        rule = self._explained.decision.rule
-        matrix = self._explained.table.score_matrix(use, rule, direction, scenario)
+        rule = self._explained_trace.decision.rule
+        matrix = self._explained_trace.table.score_matrix(use, rule, direction, scenario)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
 

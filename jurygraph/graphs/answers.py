@@ -43,9 +43,9 @@ from jurygraph.schema.verdict import TIME_LIMIT_FAILURE
 
 VerdictOrMaterial = TypeVar("VerdictOrMaterial", Verdict, Material)
 MAX_MESSAGE_LENGTH = 500
-LONGEST_KIND = 100
+MAX_KIND_CHARACTERS = 100
 MAX_QUOTES_SEARCHED = 100
-LONGEST_SEARCHED = 10_000
+MAX_SEARCHED_CHARACTERS = 10_000
 """Maximum number of quotations without offsets searched for per verdict, and of characters in each.
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
@@ -156,7 +156,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
         error, _CODE_ERRORS
     )
     cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
-    kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
+    kind = redactor.redact_text(type(error).__name__)[:MAX_KIND_CHARACTERS] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"
         kind = TIME_LIMIT_FAILURE
@@ -321,7 +321,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
         elif evidence.source == "response":
             searched += 1
             is_searched = (
-                searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+                searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= MAX_SEARCHED_CHARACTERS
             )
             found = read_text(text).find(evidence.quote) if is_searched else None
             update = {"verified": found is not None}

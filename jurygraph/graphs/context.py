@@ -31,7 +31,7 @@ from jurygraph.tools.tool import ToolSet
 
 T = TypeVar("T")
 
-FIRST_VERDICTS = 10  # of an evaluator, of which one has to be no error of its code
+VERDICTS_UNTIL_GIVING_UP = 10  # of an evaluator, of which one has to be no error of its code
 
 
 class FirstAnswers:
@@ -42,7 +42,7 @@ class FirstAnswers:
         self._working: set[str] = set()
 
     def note(self, evaluator: str, verdicts: Iterable[RecordedVerdict]) -> None:
-        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at the first `FIRST_VERDICTS`."""
+        """Note verdicts of an evaluator. Raises EvaluatorError if its code failed at all `VERDICTS_UNTIL_GIVING_UP`."""
         if evaluator in self._working:
             return
         for verdict in verdicts:
@@ -51,10 +51,8 @@ class FirstAnswers:
                 self._working.add(evaluator)
                 return
             self._failed[evaluator] += 1
-            if self._failed[evaluator] == FIRST_VERDICTS:
-                problem = (
-                    f"failed at each of its first {FIRST_VERDICTS} verdicts, with {failure.kind}"
-                )
+            if self._failed[evaluator] == VERDICTS_UNTIL_GIVING_UP:
+                problem = f"failed at each of its first {VERDICTS_UNTIL_GIVING_UP} verdicts, with {failure.kind}"
                 raise EvaluatorError(
                     f"evaluator {evaluator!r} {problem}: {failure.message}; mend its code"
                 )

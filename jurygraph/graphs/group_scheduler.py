@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.groups import Group, GroupOutcome, split_into_batches
 from jurygraph.graphs.score_graph import run_machine
-from jurygraph.graphs.time_limits import start_isolated
+from jurygraph.graphs.time_limits import start_in_fresh_context
 
 MAX_WAITING = 2
 """Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
@@ -131,7 +131,7 @@ class GroupScheduler:
         self._news.set()
 
     def _start_task(self, work: Callable[[], Awaitable[None]]) -> None:
-        task = start_isolated(work, self.langsmith)
+        task = start_in_fresh_context(work, self.langsmith)
         task.add_done_callback(lambda _: self._news.set())
         self._tasks.add(task)
 

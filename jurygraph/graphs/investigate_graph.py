@@ -189,13 +189,13 @@ async def _ask(state: InvestigateState, runtime: Runtime[_Investigating]) -> dic
     steps = state["steps"] + 1
     purpose = context.purpose if before is None else f"step {steps}"
     after = None if before is None else before.call.id
-    answered = await context.client.send(request, purpose, after)
+    answered_call = await context.client.send(request, purpose, after)
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
-        calls = _calls_in(request, answered.reply)
+        calls = _calls_in(request, answered_call.reply)
     if calls:
-        context.client.note_usable(answered)
-    return {"answered": answered, "calls": calls, "steps": steps}
+        context.client.note_usable(answered_call)
+    return {"answered": answered_call, "calls": calls, "steps": steps}
 
 
 def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
@@ -219,21 +219,21 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
 
 def _next_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
-    answered = state["answered"]
-    assert answered is not None
+    answered_call = state["answered"]
+    assert answered_call is not None
     if state["calls"]:
         return "look_up"
-    is_blank = not answered.reply.text.strip() and answered.reply.refusal is None
+    is_blank = not answered_call.reply.text.strip() and answered_call.reply.refusal is None
     is_open = not state["request"].asks_for_verdict
-    return "conclude" if is_blank and is_open and answered.reply.finish != "length" else "end"
+    return "conclude" if is_blank and is_open and answered_call.reply.finish != "length" else "end"
 
 
 async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
     """Make the calls that the reply asks for, one after another, and show their results in the next request."""
     context = runtime.context
     request = state["request"]
-    answered = state["answered"]
-    assert answered is not None
+    answered_call = state["answered"]
+    assert answered_call is not None
     assert request.investigation is not None
     results = list(state["results"])
     made = dict(state["made"])
@@ -242,12 +242,12 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
     shown: list[str] = []
     outcomes: set[str] = set()
     for index, call in enumerate(state["calls"]):
-        stored = await _make_call(context, answered.call.id, index, call, made)
-        results.append(context.toolbox.to_result(call, stored, number=len(results) + 1))
+        stored_lookup = await _make_call(context, answered_call.call.id, index, call, made)
+        results.append(context.toolbox.to_result(call, stored_lookup, number=len(results) + 1))
         made.setdefault(_words_of(call), len(results))
-        outcomes.add(stored.lookup.outcome)
-        tokens_left -= len(stored.result.encode()) // _BYTES_PER_TOKEN
-        rendered = _render_result(context.client, len(results), stored)
+        outcomes.add(stored_lookup.lookup.outcome)
+        tokens_left -= len(stored_lookup.result.encode()) // _BYTES_PER_TOKEN
+        rendered = _render_result(context.client, len(results), stored_lookup)
         marks.update(dict.fromkeys(rendered.marks))
         shown.append(rendered.messages[0].content.strip())
     limits = {
@@ -255,7 +255,9 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
         "steps_left": 0 if outcomes == {"repeated"} else request.investigation.steps_left - 1,
         "tokens_left": max(0, tokens_left),
     }
-    replied = _reply_messages(answered.reply, state["calls"], shown, request.investigation.native)
+    replied = _reply_messages(
+        answered_call.reply, state["calls"], shown, request.investigation.native
+    )
     fields = {
         "messages": (*request.messages, *replied),
         "marks": tuple(marks),
@@ -312,18 +314,18 @@ def _words_of(call: ToolCall) -> str:
     return f"{call.name}({format_arguments(call.function.arguments)})"
 
 
-def _render_result(client: JudgeClient, number: int, stored: StoredLookup) -> RenderedPrompt:
+def _render_result(client: JudgeClient, number: int, stored_lookup: StoredLookup) -> RenderedPrompt:
     note = ""
-    if stored.lookup.outcome == "cut":
-        length = f"{len(stored.result):,} of {stored.lookup.length:,} characters"
+    if stored_lookup.lookup.outcome == "cut":
+        length = f"{len(stored_lookup.result):,} of {stored_lookup.lookup.length:,} characters"
         note = f"These are the first {length}: ask for less to see other parts."
     return client.render(
         load_prompt("result"),
         number=number,
-        tool=stored.lookup.tool,
-        outcome=stored.lookup.outcome,
+        tool=stored_lookup.lookup.tool,
+        outcome=stored_lookup.lookup.outcome,
         note=note,
-        result=stored.result,
+        result=stored_lookup.result,
     )
 
 

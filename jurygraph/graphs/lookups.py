@@ -111,13 +111,13 @@ class Toolbox:
             for response in self.responses
         )
 
-    def to_result(self, call: ToolCall, stored: StoredLookup, number: int) -> ToolResult:
+    def to_result(self, call: ToolCall, stored_lookup: StoredLookup, number: int) -> ToolResult:
         """Return the result of a call as it may be quoted; a call without a result gives nothing to quote."""
         tool = self.tools.get(call.name)
         arguments = None if tool is None else tool.read_arguments(call.arguments)
-        if tool is None or isinstance(arguments, Problem) or not stored.lookup.has_result:
+        if tool is None or isinstance(arguments, Problem) or not stored_lookup.lookup.has_result:
             return ToolResult(number, "", None)
-        return ToolResult(number, tool.quotable(stored.result), tool.response_of(arguments))
+        return ToolResult(number, tool.quotable(stored_lookup.result), tool.response_of(arguments))
 
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""

@@ -98,9 +98,9 @@ def _as_config_error(error: Exception, task: Task, defaults: TaskDefaults) -> Ex
     message = str(error).removeprefix(f"task {task.id!r}: ")
     if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
         message = f"{defaults.key_of(error.part)}: {message}"
-    located = ConfigError(f"task_defaults.{message}")
-    located.__cause__ = error
-    return located
+    located_error = ConfigError(f"task_defaults.{message}")
+    located_error.__cause__ = error
+    return located_error
 
 
 def _has_unread_profiles(planning: TaskPlanning, context: GraphContext) -> bool:
@@ -166,15 +166,15 @@ def _survey_of(planning: TaskPlanning, context: GraphContext) -> Survey:
     views = view_task(planning["task"], ["task", *_audiences(context)])
     task_view = next(view for view in views if view.audience == "task")
     derivations = list_derivations(context.derivers, task_view)
-    listed = ask_evaluators(context.evaluators, views)
-    key = survey_key(views, derivations, listed)
+    listed_questions = ask_evaluators(context.evaluators, views)
+    key = survey_key(views, derivations, listed_questions)
     survey_without_texts = context.surveys_without_texts.get(key)
     if survey_without_texts is not None:
         survey = survey_without_texts.with_views(views)
     else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
-        questions = configure_questions(listed, context.evaluators, uses, materials)
+        questions = configure_questions(listed_questions, context.evaluators, uses, materials)
         survey = build_survey(views, derivations, questions, context.config.safety.gates)
         context.surveys_without_texts.keep(key, survey.without_texts)
     for question in survey.questions:

@@ -136,8 +136,8 @@ async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
             entry.add_findings(redactor)
 
     letters = (calls.letters for entry in answered for calls in entry.started.values())
-    isolated = partial(fresh_context(context.config.langsmith).run, read_all)
-    await search_off_loop(isolated, max(letters))
+    read_in_fresh_context = partial(fresh_context(context.config.langsmith).run, read_all)
+    await search_off_loop(read_in_fresh_context, max(letters))
 
 
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:

@@ -73,13 +73,13 @@ def _make_task_view(
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
     criteria, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
-        about = _without_weights(about)
+        about = _with_equal_restrictiveness(about)
     if isinstance(about, Criterion):
         sign = 1.0 if about.weight > 0 else -1.0
         about = about.model_copy(update={"weight": sign, "role": None})
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
-        people = tuple(map(_without_weights, sort_by_id(task.stakeholders)))
+        people = tuple(map(_with_equal_restrictiveness, sort_by_id(task.stakeholders)))
     return TaskView(
         id=task.id,
         audience=audience,
@@ -97,7 +97,7 @@ def _make_task_view(
     )
 
 
-def _without_weights(person: Stakeholder) -> Stakeholder:
+def _with_equal_restrictiveness(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
     constraints = tuple(
         c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints)
@@ -166,7 +166,7 @@ def ask_evaluators(
 
     Raises PlanError for an invalid question.
     """
-    listed: list[ListedQuestion] = []
+    listed_questions: list[ListedQuestion] = []
     for name, evaluator in evaluators.items():
         for view in views:
             if view.audience != evaluator.audience:
@@ -179,12 +179,12 @@ def ask_evaluators(
                     raise PlanError(
                         f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`"
                     )
-                listed.append((name, view, _check_question(question, evaluator, view)))
-    return listed
+                listed_questions.append((name, view, _check_question(question, evaluator, view)))
+    return listed_questions
 
 
 def configure_questions(
-    listed: Iterable[ListedQuestion],
+    listed_questions: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     available: Collection[str] = (),
@@ -199,7 +199,7 @@ def configure_questions(
     questions: dict[str, Question] = {}
     covered_subjects: set[tuple[str, str]] = set()
     keys = {name: f"evaluators[{index}]" for index, name in enumerate(uses)}
-    for name, view, question in listed:
+    for name, view, question in listed_questions:
         if question.id in questions:
             raise PlanError(
                 f"two questions have the id {question.id!r}: give them different subjects"
@@ -277,8 +277,8 @@ def list_questions(
     available: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions of the evaluators about these views, as `configure_questions` does."""
-    listed = ask_evaluators(evaluators, views)
-    return configure_questions(listed, evaluators, uses, available)
+    listed_questions = ask_evaluators(evaluators, views)
+    return configure_questions(listed_questions, evaluators, uses, available)
 
 
 def _require_material(
@@ -313,7 +313,9 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
 
 
 def survey_key(
-    views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[ListedQuestion]
+    views: Sequence[TaskView],
+    derivations: Sequence[Derivation],
+    listed_questions: Sequence[ListedQuestion],
 ) -> Hashable:
     """Return what a survey without texts is made from besides the config: equal keys give equal ones.
 
@@ -326,7 +328,7 @@ def survey_key(
         content = derivation.model_dump_json(exclude=_VIEW_FIELD_SET)
         derivation_keys.append((indices[derivation.view], content))
     question_keys = []
-    for name, view, question in listed:
+    for name, view, question in listed_questions:
         content = question.model_dump_json(exclude=_VIEW_FIELD_SET)
         question_keys.append((name, indices[view.digest], content))
     return members, tuple(derivation_keys), tuple(question_keys)
@@ -388,8 +390,8 @@ def _dependencies(
             name = question.when.question
             if name not in ids:
                 suggestion = nearest_name(name, ids)
-                listed = f"there are {', '.join(ids)}"
-                hint = f"did you mean {suggestion!r}?" if suggestion else listed
+                ids_hint = f"there are {', '.join(ids)}"
+                hint = f"did you mean {suggestion!r}?" if suggestion else ids_hint
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )

@@ -77,7 +77,9 @@ def fresh_context(langsmith: bool) -> Context:
     return Context() if langsmith else _UNTRACED_CONTEXT.copy()
 
 
-def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+def start_in_fresh_context(
+    function: Callable[[], Awaitable[T]], langsmith: bool
+) -> "asyncio.Task[T]":
     """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `langsmith` is true.
 
     It inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get

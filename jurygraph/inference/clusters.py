@@ -354,10 +354,10 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 TEST_POWER = 0.8
 ONE_SIDED = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
-_LEAST_PLANNED = 10
+_MIN_PLANNED_TASKS = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
-_LEAST_P = 1e-12
-_MOST_TASKS = 1_000_000
+_MIN_P = 1e-12
+_MAX_TASKS = 1_000_000
 
 
 def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
@@ -402,11 +402,11 @@ def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
     def above_margin(level: float) -> float:
         return lower_bound(estimate, largest_loss, level) + margin
 
-    if above_margin(_LEAST_P) > 0.0:
-        return _LEAST_P
-    if above_margin(1.0 - _LEAST_P) < 0.0:
+    if above_margin(_MIN_P) > 0.0:
+        return _MIN_P
+    if above_margin(1.0 - _MIN_P) < 0.0:
         return 1.0
-    return float(optimize.brentq(above_margin, _LEAST_P, 1.0 - _LEAST_P, xtol=_LEAST_P))
+    return float(optimize.brentq(above_margin, _MIN_P, 1.0 - _MIN_P, xtol=_MIN_P))
 
 
 def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
@@ -418,7 +418,7 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
     def is_enough(clusters: int) -> bool:
         return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
 
-    counts = range(2, _MOST_TASKS + 1)
+    counts = range(2, _MAX_TASKS + 1)
     index = bisect_left(counts, True, key=is_enough)
     return counts[index] if index < len(counts) else None
 
@@ -432,7 +432,7 @@ def detectable_difference(estimate: Estimate) -> float | None:
     """
     from scipy import special
 
-    if not estimate.error or estimate.clusters < _LEAST_PLANNED:
+    if not estimate.error or estimate.clusters < _MIN_PLANNED_TASKS:
         return None
     freedom = estimate.clusters - 1
     noncentrality = float(special.nctdtrinc(freedom, 1.0 - TEST_POWER, t_quantile(freedom)))

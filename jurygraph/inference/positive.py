@@ -63,7 +63,7 @@ def _log_interval(value: float, without: Floats) -> Estimate:
     return Estimate(value, value / factor, value * factor, error, len(without))
 
 
-def mean_of_units(values: Clustered) -> Estimate | None:
+def positive_mean(values: Clustered) -> Estimate | None:
     """Return the mean over all units with its 95 % interval over clusters, above 0; None without a unit."""
     means = _means_of(values, values)
     if means is None:
@@ -103,8 +103,8 @@ def difference_of_means(above: Clustered, below: Clustered) -> Estimate | None:
     both as independent: wider than needed where the same clusters are noisy in both. It has no error, and no ends where
     a mean has none.
     """
-    first = mean_of_units(above)
-    second = mean_of_units(below)
+    first = positive_mean(above)
+    second = positive_mean(below)
     if first is None or second is None:
         return None
     clusters = above.keys() | below.keys()

@@ -20,7 +20,7 @@ MAX_ENUMERATED = 20
 """Most tasks whose signs are enumerated."""
 MAX_CELLS = 100_000_000
 """Most additions for the exact distribution of whole numbers, if there are too many tasks to enumerate."""
-RANDOM_FLIPS = 20_000
+RANDOM_FLIP_COUNT = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
 MAX_SAMPLED = 5_000
 """Most tasks whose signs are drawn; of more the sum is normal to more digits than 20,000 flips show."""
@@ -73,10 +73,10 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
     chances = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
-        grown = np.zeros(len(chances) + int(size))
-        grown[: len(chances)] = 0.5 * chances
-        grown[int(size) :] += 0.5 * chances
-        chances = grown
+        next_chances = np.zeros(len(chances) + int(size))
+        next_chances[: len(chances)] = 0.5 * chances
+        next_chances[int(size) :] += 0.5 * chances
+        chances = next_chances
     if observed == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.
@@ -103,14 +103,14 @@ def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     rng = np.random.default_rng(seed)
     hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
-    for start in range(0, RANDOM_FLIPS, batch):
-        flips = min(batch, RANDOM_FLIPS - start)
+    for start in range(0, RANDOM_FLIP_COUNT, batch):
+        flips = min(batch, RANDOM_FLIP_COUNT - start)
         drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
         flipped_sums = np.zeros(flips)
         for byte_sums, byte in zip(sums, drawn.T, strict=True):
             flipped_sums += byte_sums.take(byte)
         hits += int(np.count_nonzero(np.abs(flipped_sums) >= least))
-    return (1 + hits) / (1 + RANDOM_FLIPS)
+    return (1 + hits) / (1 + RANDOM_FLIP_COUNT)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -248,13 +248,19 @@ def table_lines() -> Iterator[str]:
     for setting in SETTINGS:
         counts = (1, 2) if setting.trainer == "TRL" else (1,)
         for functions in counts:
-            as_it_is = "stops the run, or spreads to the group as NaN"
+            effect_of_none = "stops the run, or spreads to the group as NaN"
             if setting.takes_none:
-                as_it_is = _describe(measure_effect(setting, "none", functions))
-            automatic = _describe(measure_effect(setting, setting.automatic, functions))
+                effect_of_none = _describe(measure_effect(setting, "none", functions))
+            effect_of_auto = _describe(measure_effect(setting, setting.automatic, functions))
             treatment = setting.automatic if setting.takes_none else "error; server: neutral"
-            cells = (setting.trainer, setting.version, setting.setting, str(functions), as_it_is)
-            yield f"| {' | '.join(cells)} | {treatment}: {automatic} | {setting.checked} |"
+            cells = (
+                setting.trainer,
+                setting.version,
+                setting.setting,
+                str(functions),
+                effect_of_none,
+            )
+            yield f"| {' | '.join(cells)} | {treatment}: {effect_of_auto} | {setting.checked} |"
     yield from _OTHER_TRAINERS
 
 

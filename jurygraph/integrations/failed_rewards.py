@@ -22,7 +22,7 @@ _RULES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
     "neutral",
     "raise",
 )
-MOST_WITHOUT_REWARD = 3
+MAX_WITHOUT_REWARD = 3
 """Groups in a row without a single reward after which a training is stopped."""
 
 
@@ -130,7 +130,7 @@ def read_single_rule(value: str | float) -> Literal["raise"] | float:
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge."""
 
-    def __init__(self, most: int = MOST_WITHOUT_REWARD) -> None:
+    def __init__(self, most: int = MAX_WITHOUT_REWARD) -> None:
         self._most = most
         self._in_a_row = 0
 

@@ -44,7 +44,7 @@ FIRST_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
-_MOST_CALLS = 64
+_MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
@@ -211,7 +211,7 @@ class JuryScorer:
                     break
             else:
                 call = _SharedCall(prompts, completions)
-                self._calls = [*self._calls[-_MOST_CALLS + 1 :], call]
+                self._calls = [*self._calls[-_MAX_CALLS_KEPT + 1 :], call]
             is_first = not call.functions
             call.functions.add(function)
             if len(call.functions) == self._others + 1:

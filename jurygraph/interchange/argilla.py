@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue
 
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.sources.files import validate_at
 
@@ -27,7 +27,7 @@ class _Record(ImportedRow):
 
 def argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
-    for location, row in read_placed(path):
+    for location, row in read_located_rows(path):
         record = validate_at(location, _Record, row)
         fields: dict[str, JsonValue] = {"id": record.id}
         if columns.item is not None:

@@ -81,7 +81,7 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
             yield answer.to_vote(columns.item)
 
 
-def read_placed(path: Path) -> Iterator[tuple[str, TableRow]]:
+def read_located_rows(path: Path) -> Iterator[tuple[str, TableRow]]:
     """Yield the rows of a table or a JSON list, each with file and place."""
     return ((f"{path}, {position}", row) for position, row in read_rows(path))
 
@@ -116,7 +116,7 @@ def wide_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    for location, row in read_placed(path):
+    for location, row in read_located_rows(path):
         key = "id" if "id" in row and "item" not in row else "item"
         for rater in columns.raters:
             value = field_of(location, row, rater, "--rater-columns")

@@ -60,20 +60,20 @@ class GraphItem(ScoredItem):
     id: str | None = None
 
 
-class TypedNode(ImportedRow):
+class ImportedNode(ImportedRow):
     id: str
     node_type: str | None = None
 
 
-class TypedEdge(ImportedRow):
+class ImportedEdge(ImportedRow):
     parent: str | None = None
     child: str | None = None
     type: str | None = None
 
 
 class AuthorsGraph(ImportedRow):
-    nodes: tuple[TypedNode, ...] = ()
-    edges: tuple[TypedEdge, ...] = ()
+    nodes: tuple[ImportedNode, ...] = ()
+    edges: tuple[ImportedEdge, ...] = ()
 
 
 class RewardModel(ImportedRow):
@@ -216,7 +216,7 @@ def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> dict[str,
     return {"id": name, "text": line.output, "data": {"scores": scores}, "metadata": metadata}
 
 
-def _acyclic_edges(edges: Sequence[TypedEdge], criteria: set[str]) -> list[dict[str, str]]:
+def _acyclic_edges(edges: Sequence[ImportedEdge], criteria: set[str]) -> list[dict[str, str]]:
     """Return the edges that the authors' aggregator uses, in their order; of one pair, the first."""
     parents: dict[str, set[str]] = {}
     kept = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.sources.files import validate_at
 
@@ -42,7 +42,7 @@ def label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[Exporte
 
     An item is the task's id, or a field of its data.
     """
-    for location, row in read_placed(path):
+    for location, row in read_located_rows(path):
         yield from _annotation_answers(location, row, columns)
 
 

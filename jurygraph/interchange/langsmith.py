@@ -114,7 +114,7 @@ def _read_side_messages(
     role: Literal["user", "assistant"] = "user" if field == "inputs" else "assistant"
     path: tuple[str | int, ...] = (field,)
     value: Any = side or {}
-    for step in _steps_to_messages(value):
+    for step in _path_of_messages(value):
         path += (step,)
         value = value[step]
     if isinstance(value, str):
@@ -125,15 +125,15 @@ def _read_side_messages(
     return location.messages(items, *path)
 
 
-def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
+def _path_of_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     """Return the path of the messages: those of a state, of a model of LangChain's, or of OpenAI's; or of one text."""
     messages = side.get("messages")
     if isinstance(messages, list):
         has_batches = bool(messages) and isinstance(messages[0], list)
         return ("messages", 0) if has_batches else ("messages",)
-    for steps in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
-        if isinstance(_value_at(side, steps), Mapping):
-            return steps
+    for path in (("generations", 0, 0, "message"), ("choices", 0, "message"), ("message",)):
+        if isinstance(_value_at(side, path), Mapping):
+            return path
     if len(side) == 1:
         ((name, value),) = side.items()
         if isinstance(value, str):
@@ -141,21 +141,21 @@ def _steps_to_messages(side: Mapping[str, Any]) -> tuple[str | int, ...]:
     return ()
 
 
-def _value_at(value: Any, steps: Sequence[str | int]) -> Any:
-    for step in steps:
+def _value_at(value: Any, path: Sequence[str | int]) -> Any:
+    for key in path:
         has_step = isinstance(value, list) and bool(value)
         if isinstance(value, Mapping):
-            has_step = step in value
+            has_step = key in value
         if not has_step:
             return None
-        value = value[step]
+        value = value[key]
     return value
 
 
 def _unread_fields(side: Mapping[str, Any] | None, is_read: object = True) -> dict[str, Any]:
     """Return the fields of inputs or outputs except those that were read; all if nothing was."""
-    steps = _steps_to_messages(side or {}) if is_read else ()
-    return {name: value for name, value in (side or {}).items() if name not in steps[:1]}
+    path = _path_of_messages(side or {}) if is_read else ()
+    return {name: value for name, value in (side or {}).items() if name not in path[:1]}
 
 
 read_langsmith = read_trials(_read, "LangSmith's runs or examples, one a line")

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_placed
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_of, read_located_rows
 
 _QUESTION_HEADER = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
 """The third header of a question with an answer to choose; those of texts, times and orders end with a word."""
@@ -19,7 +19,7 @@ def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAn
     Who answered is in `PROLIFIC_PID` if the survey has it, else in `ResponseId`. Previews are left out. Raises
     `InputError` with file, line and column.
     """
-    rows = read_placed(path)
+    rows = read_located_rows(path)
     headers = dict(islice(rows, 2)).values()
     import_ids = list(headers)[-1] if headers else {}
     questions = [name for name, cell in import_ids.items() if _QUESTION_HEADER.fullmatch(str(cell))]

@@ -52,7 +52,7 @@ class SheetColumn(NamedTuple):
 
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
-_MOST_WEIGHTS = 40
+_MAX_WEIGHTS_LISTED = 40
 """Weights that are listed: of tasks with rubrics of their own there may be thousands."""
 _FOUR_DECIMALS = "0.0000"
 """As on pages and in the terminal."""
@@ -153,11 +153,11 @@ def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
                 for name, use in spec.inputs.items():
                     label = f"Weight of {spec.name}: {name}"
                     weights.setdefault(label, set()).add(use.signed_weight)
-    for label, values in list(weights.items())[:_MOST_WEIGHTS]:
+    for label, values in list(weights.items())[:_MAX_WEIGHTS_LISTED]:
         low, *others = sorted(values)
         yield label, f"{format_plain(low)} to {format_plain(others[-1])}" if others else low
-    if len(weights) > _MOST_WEIGHTS:
-        yield f"and {len(weights) - _MOST_WEIGHTS} more weights", None
+    if len(weights) > _MAX_WEIGHTS_LISTED:
+        yield f"and {len(weights) - _MAX_WEIGHTS_LISTED} more weights", None
 
 
 def read_losses(run: Run, report: ProgressCallback) -> list[Sequence[JsonValue]]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 OPPONENT_SOURCE = (
     "opponent"  # source of evidence from the response with which a verdict compares its own
 )
-MOST_SHOWN = 20  # most responses in one prompt
+MAX_RESPONSES_SHOWN = 20  # most responses in one prompt
 DEFAULT_QUESTION = (
     "Which one serves the task better: it does what was asked, it is right, "
     "and it can be used as it stands."
@@ -311,18 +311,18 @@ class Listwise(ComparisonJudge):
 
     async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
         size = len(inputs.responses)
-        if size > MOST_SHOWN:
+        if size > MAX_RESPONSES_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail(
                 "too-many",
-                f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}",
+                f"{self.name} ranks {MAX_RESPONSES_SHOWN} responses at most, not {size}; {advice}",
             )
         step = 1 if inputs.sample % 2 == 0 else -1
         verdicts = await self.compare(inputs, inputs.responses[::step])
         return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
 
 
-@lru_cache(maxsize=MOST_SHOWN * 2)
+@lru_cache(maxsize=MAX_RESPONSES_SHOWN * 2)
 def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: every name once, the best first."""
 

@@ -236,8 +236,8 @@ DIMENSIONS: Mapping[str, float] = {
 }
 """The dimensions and their weights α_d (Table 8)."""
 
-_RUBRIC_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
-_RUBRIC_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_RUBRIC_FIELDS)
+_DIMENSION_REPLY_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
+_DIMENSIONS_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_DIMENSION_REPLY_FIELDS)
 
 
 class RubricProtocol(ScoringProtocol):
@@ -248,7 +248,7 @@ class RubricProtocol(ScoringProtocol):
     shares = DIMENSIONS
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _RUBRIC_REPLY
+        return _DIMENSIONS_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         findings = {}

@@ -91,7 +91,7 @@ class Backend(ABC):
         """Return the recorded call of a tool of this id; None for a model that is no recording."""
         return None
 
-    async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
+    async def check_lookup(self, stored_lookup: StoredLookup, planned: PlannedLookup) -> None:
         """Compare a stored call of a tool with the `planned` one, and one made now, where a run is verified."""
 
     async def close(self) -> None:

@@ -43,9 +43,9 @@ _REPLY_ADAPTER = TypeAdapter(CachedReply)
 
 def default_folder() -> Path:
     """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder. Raises `InputError` if none."""
-    named = os.environ.get("JURYGRAPH_CACHE")
-    if named:
-        return Path(named)
+    folder_setting = os.environ.get("JURYGRAPH_CACHE")
+    if folder_setting:
+        return Path(folder_setting)
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not caches.is_absolute():  # the XDG specification requires that relative paths are ignored
         try:

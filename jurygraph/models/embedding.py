@@ -317,9 +317,9 @@ class _SentenceTransformersModel(_Model):
     extra is not installed, or if a name that looks like a folder is none.
     """
 
-    def __init__(self, named: str) -> None:
-        self.name, self.version = _identify_model(named)
-        self._named = named
+    def __init__(self, name_or_path: str) -> None:
+        self.name, self.version = _identify_model(name_or_path)
+        self._name_or_path = name_or_path
         self._thread: ThreadPoolExecutor | None = None
         self._model: Any = None
         self._error: str | None = None
@@ -367,7 +367,7 @@ class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
     def open(self) -> Any:
         from sentence_transformers import SentenceTransformer
 
-        return SentenceTransformer(self._named)
+        return SentenceTransformer(self._name_or_path)
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         # one text at a time: in a batch, padding would change a vector's last digits
@@ -393,7 +393,7 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
         from sentence_transformers import CrossEncoder
         from sentence_transformers.cross_encoder.modules import LogitScore
 
-        model = CrossEncoder(self._named)
+        model = CrossEncoder(self._name_or_path)
         if model.num_labels != 1:
             raise ValueError(
                 f"it gives {model.num_labels} numbers for a document, and a reranker gives one"
@@ -401,7 +401,9 @@ class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
         if "document" in (model.tokenizer.chat_template or ""):
             return model
         if getattr(model[0].config, "model_type", None) == "qwen3":
-            return CrossEncoder(self._named, processor_kwargs={"chat_template": _QWEN3_TEMPLATE})
+            return CrossEncoder(
+                self._name_or_path, processor_kwargs={"chat_template": _QWEN3_TEMPLATE}
+            )
         if isinstance(model[-1], LogitScore):
             raise ValueError("it is a language model without a template for a query and a document")
         return model
@@ -444,17 +446,17 @@ def _silence_loading() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-def _identify_model(named: str) -> tuple[str, str]:
+def _identify_model(name_or_path: str) -> tuple[str, str]:
     """Return the name of a model, and its version with that of the library, for a folder with a digest of its files."""
     try:
         library = f"sentence-transformers {version('sentence-transformers')}"
     except PackageNotFoundError:
         problem = "is not installed; run pip install 'jurygraph[embeddings]'"
         raise ConfigError(f"sentence-transformers: {problem}") from None
-    folder = _folder(named)
+    folder = _folder(name_or_path)
     if folder is None:
-        return named, f"{library} {named}"
-    name = Path(named).resolve().name
+        return name_or_path, f"{library} {name_or_path}"
+    name = Path(name_or_path).resolve().name
     digest = hashlib.sha256()
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         with path.open("rb") as file:
@@ -463,18 +465,18 @@ def _identify_model(named: str) -> tuple[str, str]:
     return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 
-def _folder(named: str) -> Path | None:
+def _folder(name_or_path: str) -> Path | None:
     """Return the folder of this name, None for a name on the hub, which is `name` or `owner/name`."""
-    path = os.path.expanduser(named)
+    path = os.path.expanduser(name_or_path)
     if os.path.isdir(path):
         return Path(path)
     if (
         os.path.exists(path)
         or os.path.isabs(path)
-        or named.startswith((".", "~"))
-        or named.count("/") > 1
+        or name_or_path.startswith((".", "~"))
+        or name_or_path.count("/") > 1
     ):
         raise ConfigError(
-            f"sentence-transformers: {named}: there is no such folder; name one that holds a model"
+            f"sentence-transformers: {name_or_path}: there is no such folder; name one that holds a model"
         )
     return None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _NO_OUTAGE_LIMIT = sys.maxsize  # an engine in this process may be slow, and is never away
 # most requests that a gguf model processes in parallel: each needs memory for its context
-_MAX_SLOTS = 4
+_MAX_PARALLEL_REQUESTS = 4
 
 _BARE_NAME = re.compile(r"\w[\w.-]*")
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
@@ -195,7 +195,9 @@ def _open_gguf(rest: str, config: CallsConfig) -> Backend:
         else Path(rest)
     )
     return Gguf(
-        file, slots=min(config.concurrency, _MAX_SLOTS, available_cores()), context=config.context
+        file,
+        slots=min(config.concurrency, _MAX_PARALLEL_REQUESTS, available_cores()),
+        context=config.context,
     )
 
 
@@ -247,16 +249,16 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
 PACKAGE_PREFIX = "package:"
 
 
-def find_file(named: str) -> Path:
+def find_file(package_file: str) -> Path:
     """Return the file of `NAME/FILE` in an installed package, whose code is not run. Raises `ConfigError`."""
-    name, _, inner = named.partition("/")
+    name, _, inner = package_file.partition("/")
     folder = _package_folder(name)
     path = folder / inner
     if not inner or not path.is_file():
         files = [file for file in folder.rglob("*") if file.is_file()]
         names = sorted(file.relative_to(folder).as_posix() for file in files)
         hint = did_you_mean(inner, names) or f"it has {', '.join(names[:10])}"
-        raise ConfigError(f"package:{named}: package {name!r} has no such file; {hint}")
+        raise ConfigError(f"package:{package_file}: package {name!r} has no such file; {hint}")
     return path
 
 

@@ -61,7 +61,7 @@ UNBILLED_FAULTS = frozenset(
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
-FIRST_REPLIES = 20  # first replies of which one has to be usable
+REPLIES_UNTIL_GIVING_UP = 20  # first replies of which one has to be usable
 _NUMBER_OR_ID = re.compile(r"[\w-]*\d[\w-]*")
 _EXAMPLE_CHARACTERS = 200  # characters of a reply that are shown
 _ADVICE_BY_FAULT = {
@@ -174,21 +174,21 @@ class Gateway:
 
     async def _make_lookup(self, planned: PlannedLookup, sink: CallSink | None) -> StoredLookup:
         key = planned.lookup.id
-        stored = None if sink is None else sink.find_lookup(key)
-        if stored is not None:
-            await self.backend.check_lookup(stored, planned)
+        stored_lookup = None if sink is None else sink.find_lookup(key)
+        if stored_lookup is not None:
+            await self.backend.check_lookup(stored_lookup, planned)
         else:
-            stored = self.backend.find_lookup(key)
-            if stored is None and not self.backend.runs_tools:
+            stored_lookup = self.backend.find_lookup(key)
+            if stored_lookup is None and not self.backend.runs_tools:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
-            stored = stored or await planned.make()
+            stored_lookup = stored_lookup or await planned.make()
             if sink is not None:
-                await sink.store_lookup(stored)
+                await sink.store_lookup(stored_lookup)
         if self._recorder is not None:
-            self._recorder.add_lookup(stored)
-        return stored
+            self._recorder.add_lookup(stored_lookup)
+        return stored_lookup
 
     def reply_source(
         self, request: Request, sink: CallSink | None = None
@@ -201,8 +201,8 @@ class Gateway:
 
     def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
-        if sink is not None and (answered := sink.find(request.digest)) is not None:
-            return answered.reply
+        if sink is not None and (answered_call := sink.find(request.digest)) is not None:
+            return answered_call.reply
         cached = self.cache.get(request.digest) if self.cache else None
         return None if cached is None else self._redact_reply(cached.reply)
 
@@ -252,19 +252,19 @@ class Gateway:
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered = None if sink is None else sink.find(request.digest)
-        cached = self.cache.get(request.digest) if self.cache and answered is None else None
+        answered_call = None if sink is None else sink.find(request.digest)
+        cached = self.cache.get(request.digest) if self.cache and answered_call is None else None
         if cached is not None:
             # the run that cached it may have known fewer secrets
             reply = self._redact_reply(cached.reply)
-            answered = await self._keep(
+            answered_call = await self._keep(
                 request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
             )
-        if answered is None:
-            answered = await self._request_model(request, until, sink)
+        if answered_call is None:
+            answered_call = await self._request_model(request, until, sink)
         if self._recorder is not None:
-            self._recorder.add(request, answered.reply, answered.call.cost)
-        return answered
+            self._recorder.add(request, answered_call.reply, answered_call.call.cost)
+        return answered_call
 
     async def _keep(
         self, request: Request, reply: Reply, sink: CallSink | None, **call_fields: Any
@@ -279,14 +279,14 @@ class Gateway:
             "tokens_out": reply.tokens_out,
             **call_fields,
         }
-        answered = AnsweredCall(reply, to_call(request, **fields))
+        answered_call = AnsweredCall(reply, to_call(request, **fields))
         if sink is not None:
             try:
-                await sink.store(self._redact_request(request), answered)
+                await sink.store(self._redact_request(request), answered_call)
             except Exception as error:
                 self._store_errors[sink] = error
                 raise
-        return answered
+        return answered_call
 
     def store_unanswered(self, request: Request, call: Call, sink: CallSink | None) -> None:
         """Store a call without a reply, so that its request can be shown."""
@@ -341,7 +341,7 @@ class Gateway:
                 repeats += 1
 
         try:
-            answered = await call_with_retries(attempt, self.limits.retries, until)
+            answered_call = await call_with_retries(attempt, self.limits.retries, until)
         except Fault as fault:
             # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
@@ -349,11 +349,11 @@ class Gateway:
             clean.setting = fault.setting
             raise clean from None
         if not self.backend.is_recording:
-            self.first_replies.expect(answered.call.id)
+            self.first_replies.expect(answered_call.call.id)
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
-        self._uncached[request.digest] = CachedReply(answered.reply, answered.call.cost)
-        return answered
+        self._uncached[request.digest] = CachedReply(answered_call.reply, answered_call.call.cost)
+        return answered_call
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed; one that had any loses its tokens."""
@@ -420,7 +420,7 @@ class FirstReplies:
     """
 
     def __init__(self) -> None:
-        self._left = FIRST_REPLIES
+        self._left = REPLIES_UNTIL_GIVING_UP
         self._unread: set[str] = set()
         self._reasons: list[str | None] = []
         """None for a reply that is usable or says nothing of the settings."""
@@ -428,7 +428,7 @@ class FirstReplies:
         """The last fault, with its reply. One that names a setting goes before others: those of a second request, which
         quotes the first reply, name none."""
         self._usable_stored = 0
-        self._unsent = FIRST_REPLIES
+        self._unsent = REPLIES_UNTIL_GIVING_UP
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
 
@@ -464,33 +464,33 @@ class FirstReplies:
             self._example = fault, ""
         if is_first:
             self._rejections.append(reason)
-        are_complete = len(self._rejections) >= FIRST_REPLIES
+        are_complete = len(self._rejections) >= REPLIES_UNTIL_GIVING_UP
         if self._is_accepted or not are_complete or {*self._rejections} != {reason}:
             return None
         problem = self.problem or fault
         return Fault(
             ALL_REJECTED_FAULT,
-            f"all of the first {FIRST_REPLIES} requests were rejected: {problem}",
+            f"all of the first {REPLIES_UNTIL_GIVING_UP} requests were rejected: {problem}",
         )
 
-    def note(self, answered: AnsweredCall, fault: Fault | None) -> None:
+    def note(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
         """Note a reply that was read, with its fault if it cannot be used.
 
-        Raises UnusableRepliesError with the last of the first `FIRST_REPLIES`, if none can be used.
+        Raises UnusableRepliesError with the last of the first `REPLIES_UNTIL_GIVING_UP`, if none can be used.
         """
-        if answered.call.id not in self._unread:
+        if answered_call.call.id not in self._unread:
             self._usable_stored += fault is None
             return
-        self._unread.remove(answered.call.id)
+        self._unread.remove(answered_call.call.id)
         self._reasons.append(
             None if fault is None or fault.kind not in _ADVICE_BY_FAULT else fault.kind
         )
         earlier, _ = self._example
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
-            self._example = fault, answered.reply.text
-        if len(self._reasons) == FIRST_REPLIES and self.problem is not None:
+            self._example = fault, answered_call.reply.text
+        if len(self._reasons) == REPLIES_UNTIL_GIVING_UP and self.problem is not None:
             raise UnusableRepliesError(
-                f"none of the first {FIRST_REPLIES} replies can be used: {self.problem}"
+                f"none of the first {REPLIES_UNTIL_GIVING_UP} replies can be used: {self.problem}"
             )
 
     @property

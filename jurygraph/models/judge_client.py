@@ -89,7 +89,7 @@ _DROPPED_KEYWORDS = frozenset(
 _JSON_SPACES = " \t\n\r"
 # largest error of a probability, if one of the two words is not among the alternatives
 _MAX_PROBABILITY_ERROR = 0.05
-_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_MIN_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _LOGPROB_ROUNDING = 1e-3  # most by which a server's log probability may be above 0
 _STRING_OR_BOOLEAN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false', re.DOTALL)
 _JSON_VALUE = re.compile(
@@ -466,7 +466,7 @@ def _token(entry: Any) -> tuple[str, float] | None:
         or not number <= _LOGPROB_ROUNDING
     ):
         return None
-    return text, max(_LEAST_LOGPROB, min(0.0, float(number)))
+    return text, max(_MIN_LOGPROB, min(0.0, float(number)))
 
 
 def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
@@ -782,10 +782,10 @@ class JudgeClient:
 
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
-        _, answered, _ = await self._answer(request, purpose)
-        refuse_unfinished(answered.reply)
-        self._accept(answered.call.id, answered.call.id)
-        return answered
+        _, answered_call, _ = await self._answer(request, purpose)
+        refuse_unfinished(answered_call.reply)
+        self._accept(answered_call.call.id, answered_call.call.id)
+        return answered_call
 
     async def judge(
         self,
@@ -840,17 +840,17 @@ class JudgeClient:
 
     def _read_reply(
         self,
-        answered: AnsweredCall,
+        answered_call: AnsweredCall,
         reply_model: type[T],
         request: Request,
         find_problem: ProblemFinder[T] | None,
     ) -> ParsedReply[T]:
         """Return the parsed reply to a request, or to the repair of one, whose messages have the first reply."""
-        call = answered.call
+        call = answered_call.call
         among_words = self._reads_among_words
         try:
             value = parse_reply(
-                answered.reply,
+                answered_call.reply,
                 reply_model,
                 self.safety.whole_reply,
                 find_problem,
@@ -859,27 +859,27 @@ class JudgeClient:
             )
         except Fault as fault:
             fault.call = call.id
-            self._gateway.first_replies.note(answered, fault)
+            self._gateway.first_replies.note(answered_call, fault)
             raise
-        self._gateway.first_replies.note(answered, None)
+        self._gateway.first_replies.note(answered_call, None)
         self._accept(request.digest, call.id)
-        return ParsedReply(value, unwrap_reply(answered.reply, among_words=among_words), call)
+        return ParsedReply(value, unwrap_reply(answered_call.reply, among_words=among_words), call)
 
     def render(self, prompt: Prompt, **variables: Any) -> RenderedPrompt:
         """Return the messages of a prompt, with this project's fences."""
         return prompt.render(self._render_options, **variables)
 
-    def note_usable(self, answered: AnsweredCall) -> None:
+    def note_usable(self, answered_call: AnsweredCall) -> None:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
-        self._gateway.first_replies.note(answered, None)
+        self._gateway.first_replies.note(answered_call, None)
 
     async def look_up(self, planned: PlannedLookup) -> StoredLookup:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
-        stored = await self._gateway.look_up(planned, self._sink)
-        self.lookups[planned.lookup.id] = stored.lookup
+        stored_lookup = await self._gateway.look_up(planned, self._sink)
+        self.lookups[planned.lookup.id] = stored_lookup.lookup
         for log in self._open_logs:
-            log.add_lookup(stored.lookup)
-        return stored
+            log.add_lookup(stored_lookup.lookup)
+        return stored_lookup
 
     @property
     def redactor(self) -> Redactor:
@@ -906,7 +906,7 @@ class JudgeClient:
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
         try:
-            answered = await self._gateway.ask(request, group._deadline_time, self._sink)
+            answered_call = await self._gateway.ask(request, group._deadline_time, self._sink)
         except BaseException as error:
             fault = error if isinstance(error, Fault) else None
             if self._open_logs:
@@ -918,15 +918,15 @@ class JudgeClient:
             for log in self._logs:
                 log.waiting.pop(request.digest, None)
         if self._open_logs or not self._logs:  # a reply after the final answer changes nothing
-            self.calls[answered.call.id] = answered.call
+            self.calls[answered_call.call.id] = answered_call.call
         try:
-            _refuse_cut_prompt(request, answered.reply)
+            _refuse_cut_prompt(request, answered_call.reply)
         except Fault as fault:
-            fault.call = answered.call.id
+            fault.call = answered_call.call.id
             # a server with more context is asked again
-            self._gateway.drop_from_cache(answered.call.id)
+            self._gateway.drop_from_cache(answered_call.call.id)
             raise
-        return answered
+        return answered_call
 
     def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""

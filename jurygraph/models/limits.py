@@ -51,7 +51,7 @@ OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 """Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
 FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
 _REFUSED_PAUSE_SECONDS = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
@@ -350,7 +350,7 @@ class Limiter:
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
         self._plan_probe(fault)
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())

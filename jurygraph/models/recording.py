@@ -146,15 +146,15 @@ class Recorder:
         call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
         self._add_line(call)
 
-    def add_lookup(self, stored: StoredLookup) -> None:
+    def add_lookup(self, stored_lookup: StoredLookup) -> None:
         redact = self._redactor.redact_text
-        lookup = stored.lookup
+        lookup = stored_lookup.lookup
         self._add_line(
             RecordedLookupLine(
                 key=lookup.id,
                 lookup=lookup,
-                arguments=redact(stored.arguments),
-                result=redact(stored.result),
+                arguments=redact(stored_lookup.arguments),
+                result=redact(stored_lookup.result),
             )
         )
 

@@ -525,7 +525,7 @@ _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTA
 _JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _JSON_OPENING = re.compile(r'\{\s*"')
 _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
-_LEAST_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
+_MIN_OBJECT_LETTERS = 20  # shorter objects are in many prompts by chance, as "score 1" is
 # times the length of an object: escapes take six characters for one, and white space some
 _MAX_WIDENING = 8
 
@@ -607,7 +607,9 @@ def is_quoted_from(json_text: str, sources: Sequence[str]) -> bool:
     """Return whether a source has the object of a JSON text: in any white space and order of keys, or with the same
     letters and digits, however they are quoted and escaped."""
     letters = _letters_of(json_text)
-    if len(letters) >= _LEAST_LETTERS and any(letters in _letters_of(source) for source in sources):
+    if len(letters) >= _MIN_OBJECT_LETTERS and any(
+        letters in _letters_of(source) for source in sources
+    ):
         return True
     answer = json.loads(double_wrong_backslashes(json_text))
     longest = _MAX_WIDENING * len(json_text)
@@ -700,15 +702,19 @@ class CallLog:
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
         """
-        named = result.call
-        if named is None and len(self.accepted) == 1:
-            named = next(iter(self.accepted.values()))
+        call_id = result.call
+        if call_id is None and len(self.accepted) == 1:
+            call_id = next(iter(self.accepted.values()))
         calls = [use for use in self.uses if use.id in sent_calls]
-        if named is not None and named in sent_calls and all(use.id != named for use in calls):
-            calls.append(CallUse(id=named, purpose=JUDGE_PURPOSE))
+        if (
+            call_id is not None
+            and call_id in sent_calls
+            and all(use.id != call_id for use in calls)
+        ):
+            calls.append(CallUse(id=call_id, purpose=JUDGE_PURPOSE))
         fields: dict[str, Any] = {}
         if calls:
-            fields |= {"call": named, "calls": tuple(calls)}
+            fields |= {"call": call_id, "calls": tuple(calls)}
         lookups = [name for use in calls for name in self.lookups.get(use.id, ())]
         if lookups:
             fields["lookups"] = tuple(lookups)
@@ -723,7 +729,7 @@ class CallSink(Protocol):
     def find(self, key: str) -> AnsweredCall | None:
         """Return the stored call whose request has this digest, if there is one."""
 
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
 
     def store_unanswered(self, request: Request, call: Call) -> None:
@@ -732,5 +738,5 @@ class CallSink(Protocol):
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the stored call of a tool of this id, if there is one."""
 
-    async def store_lookup(self, stored: StoredLookup) -> None:
+    async def store_lookup(self, stored_lookup: StoredLookup) -> None:
         """Store a call of a tool; it is durable when this returns."""

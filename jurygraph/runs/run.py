@@ -559,7 +559,7 @@ class Run(ShortRepr):
             members = self.group(group)
             count += len(members)
             yield from members
-        self._require_closed_count(count)
+        self._require_all_traces_if_closed(count)
 
     def traces(self) -> Iterator[Trace]:
         """Yield every trace, in the order of the tasks."""
@@ -628,7 +628,7 @@ class Run(ShortRepr):
         require_type("response_id", response_id, str, "use the `response_id` of a trace")
         record = self.source.ledger.find("trace", response_id)
         if record is None:
-            self._require_closed_count(self.ledger.count_records("trace"))
+            self._require_all_traces_if_closed(self.ledger.count_records("trace"))
             hint = did_you_mean(response_id, self.source.ledger.keys("trace"))
             hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
@@ -652,7 +652,7 @@ class Run(ShortRepr):
             return scored
         return scored._replace(trace=trace.model_copy(update={"plan": self.plan_of(trace.task_id)}))
 
-    def _require_closed_count(self, count: int) -> None:
+    def _require_all_traces_if_closed(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
         closing = self.ledger.find_all("close", "") if self.is_closed else []
         expected = sum(record.content["traces"] for record in closing)

@@ -65,11 +65,13 @@ class CallStore:
         record = ledger.find(kind, key, last)
         return ({}, {}) if record is None else (record.content, ledger.texts_of(record))
 
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
         if self._writer is not None:
-            self._call_hashes[0].add(hash(answered.call.id))
-            await self._writer.append_durably([_draft(request, answered.call, answered.reply)])
+            self._call_hashes[0].add(hash(answered_call.call.id))
+            await self._writer.append_durably(
+                [_draft(request, answered_call.call, answered_call.reply)]
+            )
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store a call without a reply, unless the request is stored already; `find` does not find it."""
@@ -80,7 +82,7 @@ class CallStore:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
             content, texts = self._read(ledger, "lookup", key)
-            if len(texts) != _LOOKUP_TEXTS:
+            if len(texts) != _TEXTS_PER_LOOKUP:
                 continue
             lookup = Lookup.model_validate(content["lookup"])
             is_other = self._writer is not None and ledger is not self._ledgers[0]
@@ -88,13 +90,13 @@ class CallStore:
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 
-    async def store_lookup(self, stored: StoredLookup) -> None:
+    async def store_lookup(self, stored_lookup: StoredLookup) -> None:
         """Store a call of a tool; it is durable when this returns."""
         if self._writer is not None:
-            body = {"lookup": stored.lookup.model_dump(mode="json")}
-            texts = [stored.arguments.encode(), stored.result.encode()]
+            body = {"lookup": stored_lookup.lookup.model_dump(mode="json")}
+            texts = [stored_lookup.arguments.encode(), stored_lookup.result.encode()]
             await self._writer.append_durably(
-                [RecordDraft("lookup", stored.lookup.id, body, texts)]
+                [RecordDraft("lookup", stored_lookup.lookup.id, body, texts)]
             )
 
     @cached_property
@@ -103,7 +105,7 @@ class CallStore:
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
 
 
-_LOOKUP_TEXTS = 2
+_TEXTS_PER_LOOKUP = 2
 """The texts of a call of a tool: its arguments, and its result."""
 
 
@@ -159,23 +161,23 @@ class PlanningCalls(CallStore):
             self._call_hashes[0].add(hash(key))
         return call
 
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
             if self._file_ledger is None:
                 self._open_file()
-            await self._file_calls.store(request, answered)
-        await super().store(request, answered)
+            await self._file_calls.store(request, answered_call)
+        await super().store(request, answered_call)
 
     def close(self) -> int:
         """Close the file and keep it; return the number of calls in it, for the next session."""
         if self._file_ledger is None:
             return 0
-        stored = self._file_ledger.count_records("call")
+        stored_call_count = self._file_ledger.count_records("call")
         self._file_writer.close()
         self._file_ledger.close_as_plain_file()
         self._file_ledger = None
-        return stored
+        return stored_call_count
 
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
@@ -231,7 +233,7 @@ class WritableRun(Run):
         One that is committed `at_once` is written without a log.
         """
         folder = folder.resolve()
-        created = run_folder.create_folder(folder)
+        created_folders = run_folder.create_folder(folder)
         run_folder.refuse_links(folder)
         text = run_folder.config_text(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
@@ -239,10 +241,10 @@ class WritableRun(Run):
         try:
             run = cls(folder, Ledger.create(folder / run_folder.LEDGER_FILE), header, lock)
         except BaseException:
-            run_folder.remove_folder(folder, created)
+            run_folder.remove_folder(folder, created_folders)
             run_folder.release_lock(lock)
             raise
-        run._created_folders = created
+        run._created_folders = created_folders
         with close_on_error(run.close):
             if run.ledger.count:
                 raise InputError(

@@ -280,14 +280,16 @@ def last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
     return replies[-1] if replies else None
 
 
-class Exchange(NamedTuple):
+class SplitConversation(NamedTuple):
     """A conversation in two: what the response answers, and the response."""
 
     query: tuple[ChatMessage, ...]
     response: tuple[ChatMessage, ...]
 
 
-def split_conversation(messages: tuple[ChatMessage, ...], start: ResponseStart = None) -> Exchange:
+def split_conversation(
+    messages: tuple[ChatMessage, ...], start: ResponseStart = None
+) -> SplitConversation:
     """Return the messages before the response and those of it, which begins at `start`.
 
     By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
@@ -313,7 +315,7 @@ def split_conversation(messages: tuple[ChatMessage, ...], start: ResponseStart =
         problem = f"no message is {side} the start of the response, message {start} of {number}"
         raise ValueError(f"{problem}; say where it starts with --response-from")
     require_calls_before_results(messages, start)
-    return Exchange(messages[:start], messages[start:])
+    return SplitConversation(messages[:start], messages[start:])
 
 
 def has_replies(query: str | Sequence[ChatMessage]) -> bool:

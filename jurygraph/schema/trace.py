@@ -181,8 +181,8 @@ class Trace(FrozenModel):
         """Return what the reward lost and why; None without its plan, which says what was possible."""
         if self.plan is None or self.plan.digest != self.plan_digest:
             return None
-        drawn: str = self.explain()._repr_html_()
-        return drawn
+        html: str = self.explain()._repr_html_()
+        return html
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property

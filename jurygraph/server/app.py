@@ -29,7 +29,7 @@ from jurygraph.web_access import is_token, require_origin
 log = logging.getLogger(__name__)
 _LIVENESS_PATH = "/healthz"
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LONGEST_KEY_CHARACTERS = 200
+MAX_KEY_CHARACTERS = 200
 """Characters of an idempotency key."""
 
 
@@ -136,10 +136,8 @@ class RewardServer:
         self._open_requests += 1
         try:
             key = request.headers.get("Idempotency-Key")
-            if key is not None and not 0 < len(key) <= LONGEST_KEY_CHARACTERS:
-                raise Refusal(
-                    400, f"Idempotency-Key: write 1 to {LONGEST_KEY_CHARACTERS} characters"
-                )
+            if key is not None and not 0 < len(key) <= MAX_KEY_CHARACTERS:
+                raise Refusal(400, f"Idempotency-Key: write 1 to {MAX_KEY_CHARACTERS} characters")
             body = await request.read()
             settings = self._service.settings
             content = _parse(body, settings.deepest)

@@ -9,7 +9,7 @@ from jurygraph.server.reward_service import RewardService
 LATENCY_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Upper ends of the intervals into which the seconds of requests fall."""
 
-_Line = tuple[dict[str, str], float]
+_Sample = tuple[dict[str, str], float]
 
 
 class RequestMetrics:
@@ -33,7 +33,7 @@ class RequestMetrics:
         """Return all figures as text."""
         counts = service.counts
         calls = count_requests(service.jury)
-        by_status: list[_Line] = [
+        by_status: list[_Sample] = [
             ({"path": path, "status": str(status)}, count)
             for (path, status), count in sorted(self.requests.items())
         ]
@@ -71,10 +71,10 @@ class RequestMetrics:
         yield f"{name}_count {self._answered}"
 
 
-def _metric(name: str, kind: str, text: str, lines: Iterable[_Line]) -> Iterator[str]:
+def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
     full_name = f"jurygraph_{name}"
     yield f"# HELP {full_name} {text}"
     yield f"# TYPE {full_name} {kind}"
-    for labels, value in lines:
+    for labels, value in samples:
         inside = ",".join(f'{label}="{content}"' for label, content in labels.items())
         yield f"{full_name}{f'{{{inside}}}' if inside else ''} {float(value):g}"

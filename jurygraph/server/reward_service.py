@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jurygraph.errors import RUN_ENDING, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
-    MOST_WITHOUT_REWARD,
+    MAX_WITHOUT_REWARD,
     FailedRewardRule,
     OutageGuard,
     describe_failures,
@@ -91,7 +91,7 @@ class RewardService:
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(MOST_WITHOUT_REWARD * SINGLES_PER_GROUP)
+        self._single_guard = OutageGuard(MAX_WITHOUT_REWARD * SINGLES_PER_GROUP)
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.

@@ -158,9 +158,9 @@ def _explain(error: MarkedYAMLError) -> str:
 
 
 SIGNAL_NAMES = ("vanilla", "rerank", "emb")
-AGENTS = (2, 3, 4)
+AGENT_COUNTS = (2, 3, 4)
 PRESETS = (
-    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENTS)),
+    *(f"macrm-{signal}-{agents}" for signal, agents in product(SIGNAL_NAMES, AGENT_COUNTS)),
     "macrm-single",
     "macrm-multi-head",
 )
@@ -281,7 +281,7 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
     if isinstance(result, Config):
         if settings:
             result = apply_settings(result, settings, folder)
-        return _with_confusions(_with_absolute_paths(result, folder), folder)
+        return _load_confusions(_with_absolute_paths(result, folder), folder)
     raise _error(f"{name}, line {document.line_of(result.path)}", result)
 
 
@@ -313,7 +313,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     return config.model_copy(update=update)
 
 
-def _with_confusions(config: Config, folder: Path) -> Config:
+def _load_confusions(config: Config, folder: Path) -> Config:
     """Replace the file that a `consensus` names as `confusions` by its content, so that a run's config is complete.
 
     Raises `InputError` if a file cannot be read.
@@ -341,7 +341,7 @@ def parse_config(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
     """Validate the config in a mapping, with files relative to a folder. Raises `ConfigError` with the key."""
     result = _validate(mapping, folder=folder)
     if isinstance(result, Config):
-        return _with_confusions(result, folder)
+        return _load_confusions(result, folder)
     raise _error("config", result)
 
 

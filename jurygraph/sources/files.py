@@ -35,7 +35,7 @@ from jurygraph.messages import (
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import decode_strictly, iter_parts
 
-LONGEST_LINE = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """Most bytes of one line."""
 
 GZIP_SIGNATURE = b"\x1f\x8b"
@@ -154,14 +154,14 @@ class TextFile:
     def all_lines(self) -> Iterator[TextLine]:
         """Yield every line with its end.
 
-        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, and if the file has changed.
+        Raises `InputError` if a line is not UTF-8 or longer than `MAX_LINE_BYTES`, and if the file has changed.
         """
         self._file.seek(0)
         number = offset = 0
-        while content := self._file.readline(LONGEST_LINE + 1):
+        while content := self._file.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if len(content) > LONGEST_LINE:
-                problem = f"is longer than {LONGEST_LINE >> 20} MB"
+            if len(content) > MAX_LINE_BYTES:
+                problem = f"is longer than {MAX_LINE_BYTES >> 20} MB"
                 hint = "write one object a line, ended with LF"
                 raise_line_error(self.name, number, Problem((), problem, hint))
             mark = (
@@ -201,8 +201,8 @@ class TextFile:
 
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
-        with self._file as packed, gzip.GzipFile(fileobj=packed) as content:
-            packed.seek(0)
+        with self._file as compressed_file, gzip.GzipFile(fileobj=compressed_file) as content:
+            compressed_file.seek(0)
             try:
                 self._file = _spool(_chunks(content))
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:

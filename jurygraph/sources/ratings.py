@@ -311,15 +311,15 @@ def read_models(
     """
     columns = _columns_by_field(model, columns)
     csv = is_csv(path)
-    placed = list(read_rows(path))
-    if not placed:
+    rows_with_position = list(read_rows(path))
+    if not rows_with_position:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
-    present = list(dict.fromkeys(chain.from_iterable(values for _, values in placed)))
+    present = list(dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position)))
     header = f"{path}, line 1" if csv else str(path)
     column_of = _match_columns(header, model, columns, present, options)
     rows = []
-    for position, values in placed:
+    for position, values in rows_with_position:
         rows.append((position, _to_model(f"{path}, {position}", model, values, column_of, csv)))
     missing = [name for name in model.model_fields if name not in column_of]
     unread: dict[str, str | None] = {}

@@ -33,11 +33,11 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
-from jurygraph.schema.conversation import Exchange, is_none, split_conversation
+from jurygraph.schema.conversation import SplitConversation, is_none, split_conversation
 from jurygraph.schema.frozen_model import Count, Id, require_unique
 from jurygraph.schema.task import Messages
 from jurygraph.sources.files import (
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     FileDigest,
     TextFile,
     TextLine,
@@ -105,12 +105,12 @@ def missing_column_error(
     """
     guesses = [did_you_mean(column, present) for column in columns]
     guess = next(filter(None, guesses), None)
-    listed = shorten(", ".join(present), 200)
-    hint = f"name one that is there: {listed}"
+    columns_text = shorten(", ".join(present), 200)
+    hint = f"name one that is there: {columns_text}"
     if option is not None:
-        hint = f"name one that is there with {option}: {listed}"
+        hint = f"name one that is there with {option}: {columns_text}"
     if has_values(present):
-        hint = _no_header_hint(listed)
+        hint = _no_header_hint(columns_text)
     if guess is not None:
         is_sure = len(columns) == 1 and option is None
         hint = guess if is_sure else f"{guess} If not, {hint}"
@@ -123,10 +123,8 @@ def has_values(header: Sequence[str]) -> bool:
     return any(map(_CELL_VALUE.fullmatch, header))
 
 
-def _no_header_hint(listed: str) -> str:
-    return (
-        f"the first row is read as names of columns, and has values: {listed}; write names above it"
-    )
+def _no_header_hint(values_text: str) -> str:
+    return f"the first row is read as names of columns, and has values: {values_text}; write names above it"
 
 
 def to_json_values(row: Mapping[Any, Any]) -> TableRow:
@@ -153,7 +151,7 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*")
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
     """Yield the rows of a CSV file; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
-    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
+    csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
@@ -668,7 +666,7 @@ def _suggest_ids(row_id: str, columns: TableColumns) -> str:
 
 def _digest_of_shared_cell(cell: Any) -> str:
     """Return the digest of the part of a cell that all rows of a task share."""
-    if isinstance(cell, Exchange):
+    if isinstance(cell, SplitConversation):
         cell = [message.model_dump(mode="json") for message in cell.query]
     return digest_of(cell)
 
@@ -709,7 +707,9 @@ def _read_cells(
             _refuse_empty(location, column, role)
             value = ""
         if role == "messages":
-            cells[column] = _read_exchange(location, value, cells[columns.system], columns)
+            cells[column] = _read_split_conversation(
+                location, value, cells[columns.system], columns
+            )
             continue
         is_list = isinstance(value, list)
         may_be_list = column in (columns.prompt, columns.rubric, columns.context)
@@ -757,7 +757,9 @@ def _header_location(path: Path, position: str) -> str:
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
-def _read_exchange(location: str, value: Any, system: Any, columns: TableColumns) -> Exchange:
+def _read_split_conversation(
+    location: str, value: Any, system: Any, columns: TableColumns
+) -> SplitConversation:
     """Return the conversation in a cell, a list of messages or its JSON, as query and response."""
     column = str(columns.messages)
     if isinstance(value, str):
@@ -854,8 +856,8 @@ def _to_rubric(location: str, column: str, cell: str | list[Any]) -> TableRow:
             _refuse(location, column, f"is not valid JSON ({error})", hint)
     else:
         criteria = [line.strip() for line in cell.splitlines() if line.strip()]
-    numbered = enumerate(criteria, start=1)
-    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered]}
+    numbered_criteria = enumerate(criteria, start=1)
+    return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered_criteria]}
 
 
 def _to_criterion(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict
 
-from jurygraph.aggregation.consensus import HIGH, AgentScore
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
 from jurygraph.aggregation.consensus.fitting import Method
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -33,13 +33,13 @@ from jurygraph.studies.report import Report, ReportTable
 _SAVE_HINT = "save it with `jurygraph consensus RATINGS --json`"
 
 
-class _SavedItem(FrozenModel):
+class _ConsensusItem(FrozenModel):
     posterior: tuple[Unit, ...]
     ambiguity: Unit
     annotators: tuple[str, ...] = ()
 
 
-class _SavedCounts(FrozenModel):
+class _ConsensusCounts(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
     rows: int
@@ -55,20 +55,20 @@ class SavedConsensus(FrozenModel):
     preset: StudyPreset
     method: Method
     settings: Mapping[str, Any]
-    counts: _SavedCounts
+    counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
-    items: Mapping[str, _SavedItem]
+    items: Mapping[str, _ConsensusItem]
     decided_by_one: tuple[str, ...] = ()
 
     @property
-    def close(self) -> frozenset[str]:
+    def doubtful_items(self) -> frozenset[str]:
         """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
         return frozenset(self.decided_by_one if self.method == "majority" else ())
 
     @property
-    def high(self) -> int:
+    def high_ambiguity_count(self) -> int:
         """Return the number of items with high ambiguity."""
-        return sum(item.ambiguity > HIGH for item in self.items.values())
+        return sum(item.ambiguity > HIGH_AMBIGUITY for item in self.items.values())
 
 
 class MovedItem(NamedTuple):
@@ -107,33 +107,33 @@ def read_consensus(path: Path) -> SavedConsensus:
     content = read_json_object(path, "a saved consensus is", _SAVE_HINT)
     if "items" not in content:
         raise InputError(f"{path}, field items: is missing; {_SAVE_HINT}")
-    saved = validate_at(str(path), SavedConsensus, content)
-    lengths = {len(item.posterior) for item in saved.items.values()}
-    if lengths != {len(saved.classes)}:
+    earlier_consensus = validate_at(str(path), SavedConsensus, content)
+    lengths = {len(item.posterior) for item in earlier_consensus.items.values()}
+    if lengths != {len(earlier_consensus.classes)}:
         raise InputError(f"{path}, field items: has other classes than `classes`; {_SAVE_HINT}")
-    return saved
+    return earlier_consensus
 
 
 def select_ambiguous(
-    saved: SavedConsensus, above: float, items: Sequence[SheetItem]
+    earlier_consensus: SavedConsensus, above: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has an ambiguity greater than `above`, or that are `close`.
+    """Return those of the items of which a consensus has an ambiguity greater than `above`, or that are doubtful.
 
     Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_of_key = {item.key: item for item in items}
     selected_items = []
-    for name, saved_item in saved.items.items():
-        if saved_item.ambiguity > above or name in saved.close:
+    for name, saved_item in earlier_consensus.items.items():
+        if saved_item.ambiguity > above or name in earlier_consensus.doubtful_items:
             if name not in item_of_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
             selected_items.append(item_of_key[name])
     if not selected_items:
-        highest = max(item.ambiguity for item in saved.items.values())
+        highest = max(item.ambiguity for item in earlier_consensus.items.values())
         problem = f"no item is more ambiguous than {above:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
-        if saved.method == "majority":
+        if earlier_consensus.method == "majority":
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
             )
@@ -165,7 +165,8 @@ def report(
         sections=[items, agents, *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
-            f"items with ambiguity above {HIGH:g}: {before.high} before, {now.high} now",
+            f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high_ambiguity_count} before, "
+            f"{now.high_ambiguity_count} now",
         ],
     )
 

@@ -44,7 +44,7 @@ __all__ = [
     "report",
 ]
 
-LEAST_SHARED = 10
+MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
 _FEW_ITEMS = 30
 _FEW_CODES = 3
@@ -261,8 +261,8 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     is_paired = matrix.is_paired
     estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
     above = np.triu_indices(len(matrix.reviewers), 1)
-    similarities = jaccard_above_median(matrix.scores, LEAST_SHARED)[above]
-    chances = jaccard_by_chance(matrix.scores, LEAST_SHARED)[above]
+    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[above]
+    chances = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[above]
     is_ordinal = level != "nominal"
     defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
@@ -271,7 +271,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     if defined.any():
         jaccard = float(similarities[defined].mean())
         by_chance = float(chances[defined].mean())
-        excess = as_interval(jaccard_excess(matrix.scores, matrix.group, LEAST_SHARED))
+        excess = as_interval(jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS))
     return {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
@@ -342,7 +342,7 @@ def _notes(
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
         f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
     }
-    no_pair = f"no Jaccard, as no two reviewers have {LEAST_SHARED} common items, some of them above their medians"
+    no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
     reasons[no_pair] = no_jaccard
     if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
@@ -363,5 +363,5 @@ def question_codes(name: str, scores: Floats, remedy: str) -> str | None:
     codes = np.unique(scores)
     if not 1 < len(codes) <= _FEW_CODES:
         return None
-    listed = ", ".join(f"{code:g}" for code in codes)
-    return f"{name}: {listed} are taken as an order; if they are codes of classes, {remedy}"
+    codes_text = ", ".join(f"{code:g}" for code in codes)
+    return f"{name}: {codes_text} are taken as an order; if they are codes of classes, {remedy}"

@@ -24,8 +24,8 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.sign_flips import ROUNDING_ERROR
 from jurygraph.studies.report import IntervalCell, as_interval
 
-LEAST_PERSONS = 3
-LEAST_ITEMS = 30
+MIN_PERSONS = 3
+MIN_ITEMS = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
 EPSILON = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
@@ -97,7 +97,7 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         rows = is_shared & (people.persons == number)
         shared = int(np.count_nonzero(rows))
         most_shared = max(most_shared, shared)
-        if shared < LEAST_ITEMS:
+        if shared < MIN_ITEMS:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
@@ -106,8 +106,8 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
         p_values[name] = _p_value_behind(behind, epsilon)
         compared |= rows
     items = len(np.unique(people.items[compared]))
-    if len(p_values) < LEAST_PERSONS:
-        need = f"it takes {LEAST_PERSONS} persons who share {LEAST_ITEMS} items with others"
+    if len(p_values) < MIN_PERSONS:
+        need = f"it takes {MIN_PERSONS} persons who share {MIN_ITEMS} items with others"
         found = "no label has the name of its reviewer"
         if people.names:
             found = (

@@ -258,14 +258,14 @@ class _InMemorySink:
     def find(self, key: str) -> AnsweredCall | None:
         return self._calls.get(key)
 
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
-        self._calls[request.digest] = answered
+    async def store(self, request: Request, answered_call: AnsweredCall) -> None:
+        self._calls[request.digest] = answered_call
 
     def find_lookup(self, key: str) -> StoredLookup | None:
         return self._lookups.get(key)
 
-    async def store_lookup(self, stored: StoredLookup) -> None:
-        self._lookups[stored.lookup.id] = stored
+    async def store_lookup(self, stored_lookup: StoredLookup) -> None:
+        self._lookups[stored_lookup.lookup.id] = stored_lookup
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store nothing: no prompt of a study is shown."""
@@ -622,12 +622,12 @@ def report_attacks(figures: Figures) -> Report:
     arms = figures["arms"]
     configured = figures["configured"]
     lost: Counter[str] = Counter()
-    answered = 0
+    answered_count = 0
     for arm in arms.values():
         for outcome in (arm["attacks"], arm["honest"]):
             lost.update(outcome["infrastructure_failures"])
-            answered += outcome["verdicts"]["n"] + outcome["not_applicable"]
-    requested = lost.total() + answered
+            answered_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
+    requested = lost.total() + answered_count
     error_rate = lost.total() / requested if requested else 0.0
     figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
     labels = {name: f"{name} (config)" if name == configured else name for name in arms}

@@ -106,22 +106,30 @@ def certify(
         required.add(PEOPLE_SECTION)
     if attacks is not None:
         required.add(ATTACKS_SECTION)
-    named = " ".join(map(shell_quote, runs))
-    presentations = cache(partial(read_sources, runs, read))
-    noise = cache(lambda: measure_stability(presentations()).figures)
-    stability = f"jurygraph study stability {named}"
+    quoted_runs = " ".join(map(shell_quote, runs))
+    read_presentations = cache(partial(read_sources, runs, read))
+    measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
+    stability = f"jurygraph study stability {quoted_runs}"
     by_run = partial(_by_run, runs, read)
-    people = partial(_people, runs, read, named, labels)
-    label_command = f"jurygraph study judge {named} --labels F"
+    measure_people = partial(_people_figures, runs, read, quoted_runs, labels)
+    label_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (PEOPLE_SECTION, label_command, people),
-        (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attacks, attacks)),
-        ("false credit", "", partial(by_run, _credit, "false credit", _NEW_GRAPHS_COMMAND)),
-        ("wording and repeats", _NEW_RUNS_COMMAND, partial(_wording, noise, _VARIANCES, stability)),
-        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratios, noise, stability)),
-        ("signs", _NEW_RUNS_COMMAND, partial(_signs, presentations, named)),
-        ("coverage", "", partial(by_run, _coverage, "coverage", "jurygraph score TASKS --out F")),
-        ("votes of a jury", "", partial(by_run, _votes, "votes of a jury", _JURY_HINT)),
+        (PEOPLE_SECTION, label_command, measure_people),
+        (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
+        ("false credit", "", partial(by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND)),
+        (
+            "wording and repeats",
+            _NEW_RUNS_COMMAND,
+            partial(_wording_figures, measure_noise, _VARIANCES, stability),
+        ),
+        ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, measure_noise, stability)),
+        ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, read_presentations, quoted_runs)),
+        (
+            "coverage",
+            "",
+            partial(by_run, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
+        ),
+        ("votes of a jury", "", partial(by_run, _jury_vote_figures, "votes of a jury", _JURY_HINT)),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[str | ReportTable] = []
@@ -141,7 +149,7 @@ def certify(
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
-    sections.insert(0, f"{sentence} Runs: {named}")
+    sections.insert(0, f"{sentence} Runs: {quoted_runs}")
     return Report(
         {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
         sections,
@@ -183,7 +191,7 @@ def _by_run(
             yield CertifiedFigure(f"{subject}, {folder.name}", command, why=str(error))
 
 
-def _wording(
+def _wording_figures(
     measure_noise: Callable[[], Mapping[str, Any]], measures: Collection[str], command: str
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
@@ -214,9 +222,11 @@ def _last_rows(report: Mapping[str, Any]) -> dict[tuple[str, int | None], Mappin
     return rows
 
 
-def _ratios(measure_noise: Callable[[], Mapping[str, Any]], command: str) -> CertifiedFigures:
+def _ratio_figures(
+    measure_noise: Callable[[], Mapping[str, Any]], command: str
+) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording(measure_noise, _MEASURES.keys() - _VARIANCES, command)
+    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCES, command)
     drift = measure_noise()["drift"]
     for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
@@ -226,16 +236,16 @@ def _ratios(measure_noise: Callable[[], Mapping[str, Any]], command: str) -> Cer
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
 
 
-def _signs(presentations: ReadPresentations, named: str) -> CertifiedFigures:
-    report = measure_signal(presentations()).figures
-    command = f"jurygraph study signal {named}"
+def _sign_figures(read_presentations: ReadPresentations, quoted_runs: str) -> CertifiedFigures:
+    report = measure_signal(read_presentations()).figures
+    command = f"jurygraph study signal {quoted_runs}"
     groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
         yield _figure(label, estimate, groups, command)
 
 
-def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_sheets(run, advance), random_graphs=1).figures
     command = f"jurygraph study credit {shell_quote(run.folder)}"
     for rule in ("flat", "gear"):
@@ -245,7 +255,7 @@ def _credit(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         yield _figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
-def _attacks(file: Path | None) -> CertifiedFigures:
+def _attack_figures(file: Path | None) -> CertifiedFigures:
     if file is None:
         raise InputError(
             "no attacks are given; save what the command prints, and name the file with --attacks"
@@ -266,13 +276,13 @@ def _attacks(file: Path | None) -> CertifiedFigures:
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
-def _people(
-    runs: Sequence[Path], read: ReadRuns, named: str, labels: str | None
+def _people_figures(
+    runs: Sequence[Path], read: ReadRuns, quoted_runs: str, labels: str | None
 ) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
-    command = f"jurygraph study judge {named} --labels {shell_quote(labels)}"
+    command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
     report = judge_report.report(join_labels(judged, read_labels(labels, judged))).figures
     for judge in report["judges"]:
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
@@ -284,7 +294,7 @@ def _people(
             yield _figure(figure_name, judge[name], judge["n"], command, finding=finding)
 
 
-def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     judged_shares = []
     units = []
     for group in run.group_records():
@@ -299,7 +309,7 @@ def _coverage(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     yield _figure(name, share, len(judged_shares), command, finding=finding)
 
 
-def _votes(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = reliability.report(reliability.read_scores(run, advance)).figures
     if "judges" not in report:
         name = f"votes of a jury, {run.folder.name}"

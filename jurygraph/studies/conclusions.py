@@ -22,11 +22,11 @@ TENTATIVE_ALPHA = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
-MOST_LEFT_OUT = 0.1
+MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
-MOST_SUBJECTS = 5
+MAX_SUBJECTS_LISTED = 5
 """Judges, dimensions or questions that a conclusion is about; the figures have all."""
 
 
@@ -112,7 +112,7 @@ def join_conclusions(judges: Sequence[Figures]) -> list[str]:
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []
-    for conclusion in conclusions[:MOST_SUBJECTS]:
+    for conclusion in conclusions[:MAX_SUBJECTS_LISTED]:
         paragraphs.append(" ".join(text for text in conclusion if text not in common))
     return [*paragraphs, *common]
 
@@ -158,7 +158,7 @@ def conclude_reviewers(
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
-    for dimension, count in list(reviewers.items())[:MOST_SUBJECTS]:
+    for dimension, count in list(reviewers.items())[:MAX_SUBJECTS_LISTED]:
         ranked = [row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]]
         ranked.sort(key=lambda row: float(row["mae"].value))
         if not ranked:
@@ -171,7 +171,7 @@ def conclude_reviewers(
         sentences = [
             describe_agreement(subject, "alpha", best["alpha"], TENTATIVE_ALPHA, count, "reviewers")
         ]
-        if best["coverage"] < 1.0 - MOST_LEFT_OUT:
+        if best["coverage"] < 1.0 - MAX_UNPREDICTED_SHARE:
             sentences.append(
                 f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
             )
@@ -226,7 +226,7 @@ def conclude_reliability(
             f"about {3 * count} more {units} would halve that."
         )
     sampled = [question for question in questions if question["within_response"]]
-    sentences += [_describe_repeats(question) for question in sampled[:MOST_SUBJECTS]]
+    sentences += [_describe_repeats(question) for question in sampled[:MAX_SUBJECTS_LISTED]]
     if not sampled:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
@@ -301,7 +301,7 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
     """Return whether wording moves scores more than asking again does, by judge, of those with all units."""
     last = {ratio["protocol"]: ratio for ratio in ratios}
     conclusion = []
-    for protocol, ratio in list(last.items())[:MOST_SUBJECTS]:
+    for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
         cell = ratio["semantic_to_repeat"]
         side = compare_with_bound(cell, 1.0)
         subject = f"{protocol}: whether other words move the score more than asking again"

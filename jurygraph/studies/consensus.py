@@ -51,7 +51,7 @@ _MAX_ROWS = 10
 _MAX_AGENTS = 25
 _MAX_SCALE_CHARACTERS = 400
 _MAX_LISTED = 20
-_MOST_CLASSES = 25
+_MAX_CLASSES = 25
 """More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
 _SLIDER_HINT = (
     "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
@@ -99,7 +99,7 @@ class VoteColumns:
     gold: Mapping[str, Label]
 
 
-class _PlacedVote(NamedTuple):
+class _LocatedVote(NamedTuple):
     file: VotesFile
     location: str
     vote: Vote
@@ -132,18 +132,18 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    placed_votes: list[_PlacedVote] = []
+    located_votes: list[_LocatedVote] = []
     for file in files:
-        placed_votes += [_PlacedVote(file, *row) for row in file.rows]
-    votes = _select_dimension(placed_votes, dimension)
-    if all(placed.vote.label is None for placed in votes):
+        located_votes += [_LocatedVote(file, *row) for row in file.rows]
+    votes = _select_dimension(located_votes, dimension)
+    if all(located_vote.vote.label is None for located_vote in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
     labels: list[Label | None] = []
-    for placed in votes:
-        label = placed.vote.label
+    for located_vote in votes:
+        label = located_vote.vote.label
         if label is not None:
-            label = _to_class(label, scale, placed.where_field("label"))
+            label = _to_class(label, scale, located_vote.where_field("label"))
         labels.append(label)
     agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
@@ -161,23 +161,23 @@ def collect_votes(
     )
 
 
-def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
-    present = dict.fromkeys(placed.vote.dimension for placed in votes)
-    listed = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
+def _select_dimension(votes: list[_LocatedVote], dimension: str | None) -> list[_LocatedVote]:
+    present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
+    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
         raise InputError(
-            f"{_join_paths(votes)}: has the dimensions {listed}; pick one with --dimension"
+            f"{_join_paths(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
         )
     if dimension is not None and dimension not in present:
-        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {listed}"
+        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
     if dimension is None:
         return votes
-    return [placed for placed in votes if placed.vote.dimension == dimension]
+    return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
 
 
-def _join_paths(votes: Iterable[_PlacedVote]) -> str:
-    return ", ".join(dict.fromkeys(placed.file.path for placed in votes))
+def _join_paths(votes: Iterable[_LocatedVote]) -> str:
+    return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
 
 
 def _class_of(label: Label) -> Label:
@@ -198,13 +198,13 @@ def _to_class(label: Label, scale: Sequence[Label], where: str) -> Label:
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
-    listed = ", ".join(names[:_MAX_LISTED])
+    scale_text = ", ".join(names[:_MAX_LISTED])
     if len(names) > _MAX_LISTED:
-        listed += ", …"
+        scale_text += ", …"
     suggestion = did_you_mean(parsed, names) if isinstance(parsed, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {listed}; {hint}"
+        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
     )
 
 
@@ -217,29 +217,33 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
-    texts = [placed for placed in votes if isinstance(placed.vote.label, str)]
+def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
+    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
-        words = (placed for placed in texts if isinstance(_class_of(str(placed.vote.label)), str))
+        words = (
+            located_vote
+            for located_vote in texts
+            if isinstance(_class_of(str(located_vote.vote.label)), str)
+        )
         word = next(words, texts[0])
         found = describe_value(word.vote.label)
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    labels = [placed.vote.label for placed in votes]
+    labels = [located_vote.vote.label for located_vote in votes]
     classes = sorted({_class_of(label) for label in labels if label is not None})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
     count = len(labels) - labels.count(None)
-    if len(classes) > _MOST_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
         problem = f"{count} labels have {len(classes)} different values, which are no classes"
         raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
     return tuple(classes)
 
 
 def _complete_column(
-    votes: Sequence[_PlacedVote], name: Literal["agent", "group"]
+    votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
 ) -> list[str] | None:
     """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
     values = [getattr(vote, name) for _, _, vote in votes]
@@ -251,16 +255,18 @@ def _complete_column(
     return values
 
 
-def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
-    first: dict[str, _PlacedVote] = {}
-    for placed in votes:
-        other = first.setdefault(placed.vote.key, placed)
+def _refuse_shared_keys(votes: Iterable[_LocatedVote]) -> None:
+    first: dict[str, _LocatedVote] = {}
+    for located_vote in votes:
+        other = first.setdefault(located_vote.vote.key, located_vote)
         # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
         for name in ("item", "agent", "group"):
-            if getattr(placed.vote, name) != getattr(other.vote, name):
-                problem = f"is not the {name} of item {quote(placed.vote.key)} in {other.where}"
+            if getattr(located_vote.vote, name) != getattr(other.vote, name):
+                problem = (
+                    f"is not the {name} of item {quote(located_vote.vote.key)} in {other.where}"
+                )
                 raise InputError(
-                    f"{placed.where_field(name)}: {problem}; give each item one, and a name of its own"
+                    f"{located_vote.where_field(name)}: {problem}; give each item one, and a name of its own"
                 )
 
 
@@ -523,7 +529,7 @@ def _forecast(fitted: FittedConsensus) -> list[ExpectedAmbiguity]:
     """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
     if fitted.method != "stableval":
         return []
-    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH)
+    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH_AMBIGUITY)
     return consensus.expected_ambiguity(fitted.model, high, seed=fitted.settings.seed or 0)
 
 
@@ -645,7 +651,7 @@ def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -
     has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
     other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
     ambiguity = credited.ambiguity()
-    is_high = ambiguity > consensus.HIGH
+    is_high = ambiguity > consensus.HIGH_AMBIGUITY
     return {
         "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
         "largest_change": max((abs(row["change"]) for row in agents), default=None),

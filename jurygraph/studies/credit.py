@@ -62,7 +62,7 @@ THRESHOLD = 0.5
 """t of GEAR, section 4.3: the lowest local score that counts as supported."""
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
-RANDOM_GRAPHS = 20
+RANDOM_GRAPH_COUNT = 20
 """Random graphs of each rubric; their seeds are 0, 1, …"""
 _HARD_COMBINERS: Mapping[str, Combiner] = {
     rule.name: rule for rule in (HardLocal(), HardTransitive())
@@ -360,7 +360,7 @@ class RuleScores(NamedTuple):
     rewards: Floats
 
 
-def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPHS) -> Report:
+def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Report:
     """Return all figures.
 
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.

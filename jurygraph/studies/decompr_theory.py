@@ -18,7 +18,7 @@ from jurygraph.studies.reward_noise import (
 )
 from jurygraph.studies.stability import variance, weight_shift
 
-STAKEHOLDERS = (2, 3, 5, 8)
+STAKEHOLDER_COUNTS = (2, 3, 5, 8)
 GROUP_SIZES = (2, 4, 8, 16)
 """Numbers of responses in a group, all even; the paper's is 8."""
 PUBLISHED_SHARES = {0.5: 0.78, 1.0: 0.86, 1.5: 0.90, 2.0: 0.93, 3.0: 0.97, 4.0: 0.98}
@@ -144,8 +144,8 @@ def _draw_judgements(
 
 def _draw_drift(rng: np.random.Generator, n: int, deviation: float) -> Floats:
     """Draw exchangeable zero-sum drift whose weights have this standard deviation each, [VARIANTS, n]."""
-    drawn = rng.normal(size=(VARIANT_COUNT, n))
-    centered = drawn - drawn.mean(axis=1, keepdims=True)
+    normal_draws = rng.normal(size=(VARIANT_COUNT, n))
+    centered = normal_draws - normal_draws.mean(axis=1, keepdims=True)
     # centring leaves 1 - 1/n of the variance, which the root makes up for
     return np.asarray(deviation * math.sqrt(n / (n - 1)) * centered)
 
@@ -191,11 +191,16 @@ def measure_all_signs(snr: float, group: int, seed: int) -> float:
 def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
     terms = []
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         by_seed = [measure_judge(n, seed) for seed in seeds]
         for name, value in true_figures(n).items():
-            simulated = [figures[name] for figures in by_seed]
-            term = {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
+            simulated_values = [figures[name] for figures in by_seed]
+            term = {
+                "name": name,
+                "stakeholders": n,
+                "formula": value,
+                "simulated": simulated_values,
+            }
             terms.append(term)
     signs = []
     for snr, group in product(PUBLISHED_SHARES, GROUP_SIZES):
@@ -207,19 +212,19 @@ def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
         formula = mean_sign_correctness(snr, PAPER_GROUP)
         signs.append({"name": snr, "group": "all", "formula": formula, "simulated": shares})
     scaling = []
-    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDERS):
-        simulated = [measure_snr(n, drift(n), seed) for seed in seeds]
+    for (name, drift), n in product(DRIFT_REGIMES.items(), STAKEHOLDER_COUNTS):
+        simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
         formula = snr_of_stakeholders(n, drift(n))
         scaling.append(
-            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated}
+            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated_values}
         )
     ensembles = []
     for calls in CALL_COUNTS:
         by_seed = [measure_ensemble(ENSEMBLE_SIZE, calls, seed) for seed in seeds]
         for name, value in ensemble_figures(ENSEMBLE_SIZE, calls).items():
-            simulated = [figures[name] for figures in by_seed]
+            simulated_values = [figures[name] for figures in by_seed]
             ensembles.append(
-                {"name": name, "calls": calls, "formula": value, "simulated": simulated}
+                {"name": name, "calls": calls, "formula": value, "simulated": simulated_values}
             )
     return {"terms": terms, "signs": signs, "scaling": scaling, "ensembles": ensembles}
 
@@ -231,7 +236,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     deviations = f"sd of η {DRIFT_SD:g}, of δ {ESTIMATION_SD:g}, of ε {SHARED_SD:g}"
     yield f"DecompR: {deviations}; {VARIANT_COUNT} variants for each seed"
     header = ["Theorem 1, Proposition 1"]
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
     rows = [[title, *_cells_of_column(decompr["terms"], name)] for name, title in _TITLES.items()]
     yield ReportTable(header, rows, digits=5)
@@ -244,7 +249,7 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
         rows.append([f"{snr:g}", *_cells_of_column(decompr["signs"], snr), f"{paper:.2f}"])
     yield ReportTable(header, rows, digits=3)
     header = ["Eq. 35: SNR if σ²_η is"]
-    for n in STAKEHOLDERS:
+    for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
     rows = [[name, *_cells_of_column(decompr["scaling"], name)] for name in DRIFT_REGIMES]
     yield ReportTable(header, rows, digits=2)

@@ -173,8 +173,8 @@ def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) ->
     label_names = dict.fromkeys(
         label for run in runs for labels in run.labels.values() for label in labels
     )
-    listed = ", ".join(label_names) or "none"
-    hint = did_you_mean(name, label_names) or f"there are {listed}"
+    names_text = ", ".join(label_names) or "none"
+    hint = did_you_mean(name, label_names) or f"there are {names_text}"
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 

@@ -71,9 +71,9 @@ _MAX_PAIRS = 30
 _MAX_DISAGREEMENTS = 20
 
 
-_MOST_CLASSES = 8
+_MAX_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
-_MOST_PARTS = 40
+_MAX_PARTS = 40
 
 
 def report(
@@ -170,7 +170,7 @@ def _confusion(rows: Sequence[JudgedRow]) -> Figures:
     levels = sorted(answers | {row.target for row in rows})
     pairs = Counter((row.target, row.prediction) for row in rows)
     counts = [[pairs[target, answer] for answer in levels] for target in levels]
-    confusion = {"levels": levels, "counts": counts} if len(levels) <= _MOST_CLASSES else None
+    confusion = {"levels": levels, "counts": counts} if len(levels) <= _MAX_CLASSES else None
     return {"answers": len(answers), "confusion": confusion}
 
 
@@ -548,7 +548,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
     columns = {"accuracy by": "by", "": "name", "of the judge": "judge", "n": "n", "tasks": "tasks"}
     columns["accuracy (95 %)"] = "accuracy"
-    yield ReportTable.of(columns, parts, left=3, digits=3, most=_MOST_PARTS)
+    yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS)
     columns = {"mean of all responses": "judge", "by the judge": "uncorrected"}
     columns |= {"PPI++ (95 %)": "corrected", "λ": "weight", "Rogan-Gladen (95 %)": "rogan_gladen"}
     if need is not None:

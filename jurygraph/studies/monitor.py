@@ -14,7 +14,7 @@ from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
     LEARNING_FROM_FIRST_STEPS,
-    LEARNING_SCORES,
+    SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
     TrainingStep,
@@ -89,11 +89,11 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """
     if not analyzer.series:
         return
-    learned = CALIBRATION_STEPS + LEARNING_SCORES
+    steps_before_tests = CALIBRATION_STEPS + SCORES_BEFORE_TESTS
     late = [series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS]
-    if analyzer.steps <= learned:
+    if analyzer.steps <= steps_before_tests:
         tested = f"the first {CALIBRATION_STEPS} steps are what they compare with"
-        yield f"{' and '.join(late)}: tested from step {learned + 1} on; {tested}"
+        yield f"{' and '.join(late)}: tested from step {steps_before_tests + 1} on; {tested}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     pair_counts = np.abs(products).sum(axis=0)

@@ -28,7 +28,7 @@ def scores_by_order(response: str, verdicts: Iterable[RecordedVerdict]) -> list[
     by_order: dict[str, list[float]] = {}
     for verdict in verdicts:
         if verdict.score is not None:
-            shown_first = verdict.responses[0]
-            score = verdict.score if shown_first == response else 1.0 - verdict.score
-            by_order.setdefault(shown_first, []).append(score)
+            first_response = verdict.responses[0]
+            score = verdict.score if first_response == response else 1.0 - verdict.score
+            by_order.setdefault(first_response, []).append(score)
     return list(by_order.values())

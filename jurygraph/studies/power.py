@@ -31,11 +31,11 @@ from jurygraph.studies.report import (
 )
 from jurygraph.studies.reviewers import predict
 
-_LEAST_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
+_MIN_ITEMS = 30  # with fewer the interval is too narrow, and with it the answer
 _FEW_REVIEWERS = 20
-_MOST_ITEMS = 30_720
-_MOST_PER_ITEM = 5
-_MOST_CLUSTERS = 4096
+_MAX_ITEMS = 30_720
+_MAX_RATINGS_PER_ITEM = 5
+_MAX_CLUSTERS = 4096
 _DRAWS = 40
 _SIMULATED_TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
@@ -110,10 +110,10 @@ class PowerStudy:
         rated[item, np.arange(len(order)) - starts[item]] = codes[order]
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
-        for per_item in range(2, min(_MOST_PER_ITEM, number.max()) + 1):
+        for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
             is_usable = number >= per_item
             items = _GroupedItems.of(rated[is_usable], group_of_item[is_usable])
-            if len(items.sizes) < _LEAST_ITEMS:
+            if len(items.sizes) < _MIN_ITEMS:
                 break
             curve = self._draw_curve(items, per_item, levels)
             yield {
@@ -127,8 +127,8 @@ class PowerStudy:
     def _draw_curve(self, items: "_GroupedItems", per_item: int, levels: Floats) -> list[Figures]:
         """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
         curve: list[Figures] = []
-        groups = _LEAST_ITEMS
-        while groups * items.per_group <= _MOST_ITEMS:
+        groups = _MIN_ITEMS
+        while groups * items.per_group <= _MAX_ITEMS:
             if curve and not curve[-1]["half_width"] > self.width:
                 break
             rng = np.random.default_rng((self.seed, per_item, groups))
@@ -170,9 +170,7 @@ class PowerStudy:
         power_now = power(reviewers_now)
         reviewers = None
         if most_power >= self.power:
-            reviewers = _find_least_count(
-                lambda number: power(number) >= self.power, _MOST_CLUSTERS
-            )
+            reviewers = _find_least_count(lambda number: power(number) >= self.power, _MAX_CLUSTERS)
         return {
             "dimension": part.dimension,
             "judges": self.judges,
@@ -190,7 +188,7 @@ class PowerStudy:
     ) -> Iterator[str | ReportTable]:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
-            f"to {_MOST_ITEMS} items or {_MOST_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
+            f"to {_MAX_ITEMS} items or {_MAX_CLUSTERS} reviewers is enough; a difference is tested over reviewers "
             "and items (items of one group together), of as many items as now"
         )
         columns = {"dimension": "name", "ratings of an item": "per_item"}
@@ -237,7 +235,7 @@ def _notes(
             is_grouped = len(np.unique(part.group)) != len(part.items)
             units = "groups of items" if is_grouped else "items"
             problem = (
-                f"fewer than {_LEAST_ITEMS} {units} have two ratings, too few to draw studies from"
+                f"fewer than {_MIN_ITEMS} {units} have two ratings, too few to draw studies from"
             )
             yield f"{part.dimension or 'all'}: {problem}"
     for row in gaps:
@@ -278,13 +276,13 @@ class _GroupedItems(NamedTuple):
         stored_starts = np.cumsum(self.sizes) - self.sizes
         starts = np.cumsum(sizes) - sizes
         index_in_group = np.arange(len(group)) - np.repeat(starts, sizes)
-        drawn = self.rated[stored_starts[drawn_groups][group] + index_in_group]
-        keys = np.where(drawn >= 0, rng.random(drawn.shape), np.inf)
+        drawn_ratings = self.rated[stored_starts[drawn_groups][group] + index_in_group]
+        keys = np.where(drawn_ratings >= 0, rng.random(drawn_ratings.shape), np.inf)
         first = np.argsort(keys, axis=1)[:, :per_item]
-        chosen = np.take_along_axis(drawn, first, axis=1)
-        cells = np.arange(len(drawn))[:, None] * levels + chosen
-        counts = np.bincount(cells.ravel(), minlength=len(drawn) * levels)
-        return counts.reshape(len(drawn), levels).astype(np.float64), group
+        chosen = np.take_along_axis(drawn_ratings, first, axis=1)
+        cells = np.arange(len(drawn_ratings))[:, None] * levels + chosen
+        counts = np.bincount(cells.ravel(), minlength=len(drawn_ratings) * levels)
+        return counts.reshape(len(drawn_ratings), levels).astype(np.float64), group
 
 
 def _half_width(counts: Floats, levels: Floats, level: AlphaLevel, group: Ints) -> float:

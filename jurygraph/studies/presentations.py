@@ -444,7 +444,7 @@ async def rewrite_responses(
         read = prose.get(response.id)
         if read is None:
             return await rewrite(response.data, client, versions)
-        return await rewrite_statements(read.original, read.statements(), client, versions)
+        return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
 
     by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:

@@ -46,7 +46,7 @@ _SINGLE_JUDGE_COLUMNS = {
     "mean reward": "mean",
     "left out": "left_out",
 }
-_MOST_CRITERIA = 12
+_MAX_CRITERIA = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
 Rank = Callable[[float], dict[str, float]]
@@ -110,7 +110,7 @@ def read_decisions(run: Run) -> DecidedBy:
     shared = set.intersection(*rubrics) if rubrics else set()
     # a dot in a setting's name would lead to a field of it
     criteria = {name: weight for name, weight in sorted(shared) if "." not in name}
-    if len(criteria) > _MOST_CRITERIA:
+    if len(criteria) > _MAX_CRITERIA:
         criteria = {}
     return DecidedBy(
         combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)

@@ -18,14 +18,14 @@ from jurygraph.inference.clusters import Estimate, mean_over, members_by_cluster
 from jurygraph.models.embedding import BATCH_SIZE, Embedder
 from jurygraph.models.request import Fault
 from jurygraph.safety.gates import fold_text
-from jurygraph.studies.agreement import LEAST_SHARED
+from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 
 Vectorizer = Callable[[Sequence[str]], Any]
 """Returns unit rows [texts, D], dense or sparse; of a blank text zeros."""
 _WORD = re.compile(r"\w+")
-PERMUTATIONS = 1999
-_LEAST_PAIRS = 3
-_MOST_UNKNOWN = 0.05
+PERMUTATION_COUNT = 1999
+_MIN_PAIRS = 3
+_MAX_UNKNOWN_SHARE = 0.05
 
 
 def tf_idf(texts: Sequence[str]) -> Any:
@@ -116,7 +116,7 @@ def relate_reasons(
         common[pairs] += 1.0
         similarity[pairs] += cosines(vectors, positions, positions)
         agreement[pairs] -= np.abs(scores[:, None] - scores)
-    number = np.where(common >= LEAST_SHARED, common, np.nan)
+    number = np.where(common >= MIN_SHARED_ITEMS, common, np.nan)
     return mantel(similarity / number, agreement / number, seed)
 
 
@@ -137,23 +137,23 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     rng = np.random.default_rng(seed)
     hits = 0
     unknown = 0
-    for _ in range(PERMUTATIONS):
+    for _ in range(PERMUTATION_COUNT):
         order = rng.permutation(len(second))
         permuted = second[np.ix_(order, order)]
         drawn = _correlation(values, permuted[upper])
         unknown += np.isnan(drawn)
         # What cannot be computed counts against the relation.
         hits += not abs(drawn) < abs(observed) - 1e-12
-    if unknown > _MOST_UNKNOWN * PERMUTATIONS:
+    if unknown > _MAX_UNKNOWN_SHARE * PERMUTATION_COUNT:
         return MantelTest(pairs, observed, None)
-    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATIONS))
+    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATION_COUNT))
 
 
 def _correlation(first: Floats, second: Floats) -> float:
     has_both = ~np.isnan(first) & ~np.isnan(second)
     a = first[has_both]
     b = second[has_both]
-    if len(a) < _LEAST_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+    if len(a) < _MIN_PAIRS or np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return np.nan
     return float(np.corrcoef(a, b)[0, 1])
 

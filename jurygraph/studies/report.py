@@ -20,7 +20,7 @@ from jurygraph.schema import FrozenModel
 _MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
 
 
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 """Most columns of a table that a person is shown; the others stand in tables below."""
 
 
@@ -78,7 +78,7 @@ class ReportTable:
 
     def narrow(self) -> Iterator[Self]:
         """Yield tables of twelve columns at most, each with the columns of text; a single one if it is no wider."""
-        step = MOST_COLUMNS - self.left
+        step = MAX_COLUMNS - self.left
         for start in range(self.left, max(len(self.header), self.left + 1), step):
             kept = [*range(self.left), *range(start, min(start + step, len(self.header)))]
             header = [self.header[index] for index in kept]

@@ -502,7 +502,7 @@ _MAX_LEVELS = 101
 _FEW_REVIEWERS = 20
 _FEW_ITEMS = 20
 _MAX_ROWS = 40
-_MOST_REASONS = 8
+_MAX_REASONS_LISTED = 8
 _MAX_REASON = 90
 
 JudgedPart = tuple[ScoredPart, Sequence[Predictions]]
@@ -790,7 +790,7 @@ def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
         scores = [cell["score"], cell["predicted"]]
         rows.append([cell["reviewer"], cell["item"], cell["judge"], *texts, *scores])
     titles = ("reasons of", "item", "judge", "the person's", "the judge's", "score", "predicted")
-    return ReportTable(titles, rows, left=5, digits=2, most=_MOST_REASONS)
+    return ReportTable(titles, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
 
 
 def _difference_table(differences: Sequence[Figures]) -> ReportTable:

@@ -30,7 +30,7 @@ CONFUSION_BY_BEHAVIOUR: Mapping[RaterBehaviour, tuple[tuple[float, ...], ...]] =
     "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
 }
 """Label probabilities of each behaviour for a clear item, a row for each true class; adversarial annotators guess."""
-CLASSES = 3
+CLASS_COUNT = 3
 CLASS_CREDITS = (0.0, 0.5, 1.0)
 PARTLY_RIGHT_SHARE = 0.35
 """Share of the responses that are not right which are partly right."""
@@ -109,7 +109,7 @@ class SimulatedEvaluation:
     @property
     def true_scores(self) -> Floats:
         """Return the mean credit of each agent's items by their true classes, [agents]."""
-        return self.scores(np.eye(CLASSES)[self.truth])
+        return self.scores(np.eye(CLASS_COUNT)[self.truth])
 
     def scores(self, posterior: Floats) -> Floats:
         """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
@@ -147,7 +147,9 @@ def simulate_with(
         behaviours
     ]
     noise_share = ambiguity[item, None]
-    probabilities = (1.0 - noise_share) * confusions[annotator, truth[item]] + noise_share / CLASSES
+    probabilities = (1.0 - noise_share) * confusions[
+        annotator, truth[item]
+    ] + noise_share / CLASS_COUNT
     label = _draw_classes(probabilities.cumsum(axis=1), generator)
     return SimulatedEvaluation(
         setting=setting,
@@ -245,8 +247,8 @@ def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) 
     Majority vote breaks ties towards the highest class. Each agent needs an item.
     """
     columns = simulated.item[rows], simulated.annotator[rows], simulated.label[rows]
-    fitted = consensus.fit(*columns, n_classes=CLASSES, **model)
-    majority = consensus.majority_vote(*columns, ties="highest", classes=range(CLASSES))
+    fitted = consensus.fit(*columns, n_classes=CLASS_COUNT, **model)
+    majority = consensus.majority_vote(*columns, ties="highest", classes=range(CLASS_COUNT))
     agents = len(simulated.setting.qualities)
     scores = []
     for estimate in (majority, fitted.hard_labels(), fitted):

@@ -24,7 +24,7 @@ from jurygraph.inference.clusters import Estimate, ratio_interval
 from jurygraph.inference.positive import (
     Clustered,
     difference_of_means,
-    mean_of_units,
+    positive_mean,
     ratio_of_means,
 )
 from jurygraph.messages import did_you_mean, quote
@@ -61,7 +61,7 @@ from jurygraph.studies.reward_noise import (
 )
 
 _ROUNDING_ERROR = 1e-12
-_LEAST_FREEDOM = 2
+_TOO_FEW_DEGREES = 2
 """With as few degrees of freedom, the inverse of an estimated variance has no mean."""
 
 
@@ -83,7 +83,7 @@ def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> 
     The factor is that by which the inverse of an estimated variance is too large on average: exact for equal normal
     variances, and some per cent off for skewed ones. None for d ≤ 2, where that average does not exist.
     """
-    if freedom <= _LEAST_FREEDOM:
+    if freedom <= _TOO_FEW_DEGREES:
         return None
     return ratio_of_means(semantic, repeat, 1 - 2 / freedom)
 
@@ -436,7 +436,7 @@ def _noise_tables(
         for size in sizes:
             means = {}
             for name, measure in SEED_MEASURES.items():
-                means[name] = mean_of_units(_measure_clusters(members, size, measure))
+                means[name] = positive_mean(_measure_clusters(members, size, measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
@@ -485,7 +485,7 @@ def _table(
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
-        means = {size: mean_of_units(_measure_clusters(units, size, measure)) for size in sizes}
+        means = {size: positive_mean(_measure_clusters(units, size, measure)) for size in sizes}
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
         growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
@@ -641,14 +641,14 @@ def _notes(
     if all(unit.repeat() is None for unit in units):
         hint = "score with `samples: 5` and the param `rotate: false`"
         yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
-    elif any(0 < row["repeat_freedom"] <= _LEAST_FREEDOM for row in ratios):
-        yield f"S/R is not given for d = Σ (R - 1) ≤ {_LEAST_FREEDOM}: it has no mean there; score more repeats"
+    elif any(0 < row["repeat_freedom"] <= _TOO_FEW_DEGREES for row in ratios):
+        yield f"S/R is not given for d = Σ (R - 1) ≤ {_TOO_FEW_DEGREES}: it has no mean there; score more repeats"
     tasks = len({unit.cluster for unit in units})
     if tasks < _FEW_TASKS:
         yield f"tasks: {tasks}; with fewer than {_FEW_TASKS}, the intervals are rough"
 
 
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 _STABLE_PROBABILITY = 0.95
 """The probability with which a decision at a threshold should be the same for the next wording."""
 
@@ -752,7 +752,7 @@ def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
     ordered = sorted(groups, key=lambda group: group.sign_correct)
     rows = [group._asdict() for group in ordered]
     digits = variance_digits((group.noise for group in groups), 3)
-    return ReportTable.of(columns, rows, digits=digits, most=_MOST_ROWS)
+    return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS)
 
 
 def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | ReportTable]:
@@ -765,7 +765,7 @@ def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | Repor
         "share of variants": "flips",
         f"variants for {_STABLE_PROBABILITY:g}": "variants",
     }
-    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MOST_ROWS)
+    yield ReportTable.of(columns, flipped_responses, digits=3, most=_MAX_ROWS)
 
 
 def _measure_together(

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from jurygraph.studies.report import Report, as_interval
 from jurygraph.viewer.shapes import FILTERS, choose_scales
-from jurygraph.viewer.what_if import format_edge
+from jurygraph.viewer.what_if import edge_to_url_text
 from jurygraph.viewer.words import TIPS
 
 
@@ -27,7 +27,7 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(FILTERS)
-    templates.globals.update(tips=TIPS, edge_text=format_edge)
+    templates.globals.update(tips=TIPS, edge_text=edge_to_url_text)
     return templates
 
 

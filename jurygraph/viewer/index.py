@@ -44,7 +44,7 @@ INDEX_VERSION = 11
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
-_BATCH_GROUPS = 256
+_GROUPS_PER_BATCH = 256
 """Groups that are added in one transaction."""
 
 _TABLES = """
@@ -162,9 +162,9 @@ class RunIndex:
 
     def _add_verdicts(self, group: StoredGroup) -> None:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
-        packed = pack_group(self.run, group, verdicts)
-        plan = to_json(packed[:-1])
-        cells = compress(packed.cells, _FASTEST_COMPRESSION_LEVEL)
+        packed_group = pack_group(self.run, group, verdicts)
+        plan = to_json(packed_group[:-1])
+        cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
         responses = compared_responses(self.run, group, verdicts)
         row = group.record.seq, plan, cells, _pack_responses(responses)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
@@ -178,9 +178,9 @@ class RunIndex:
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        for (packed,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group) in enumerate(_read_rows(packed)):
-                verdicts = _PackedVerdicts(packed, row)
+        for (packed_bytes,) in self._connection.execute("SELECT compared FROM present_groups"):
+            for row, (name, task, agent, reward, _, group) in enumerate(_read_rows(packed_bytes)):
+                verdicts = _PackedVerdicts(packed_bytes, row)
                 yield ComparedResponse(name, task, agent, reward, verdicts, group)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
@@ -218,7 +218,7 @@ class RunIndex:
             groups = read_stored_groups_after(self.run, after, up_to)
         else:
             groups = iter(()) if after else read_stored_groups(self.run)
-        while batch := list(islice(groups, _BATCH_GROUPS)):
+        while batch := list(islice(groups, _GROUPS_PER_BATCH)):
             with self._connection:
                 for group in batch:
                     add(group)
@@ -410,39 +410,39 @@ def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
     return compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
 
 
-def _read_rows(packed: bytes) -> Any:
-    return from_json(decompress(packed))
+def _read_rows(packed_bytes: bytes) -> Any:
+    return from_json(decompress(packed_bytes))
 
 
 @lru_cache(maxsize=32)
-def _unpack_verdicts(packed: bytes) -> list[dict[VerdictSlot, JudgedSlot]]:
+def _unpack_verdicts(packed_bytes: bytes) -> list[dict[VerdictSlot, JudgedSlot]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
             (question, tuple(responses)): JudgedSlot(*judged)
             for (question, responses), judged in row[4]
         }
-        for row in _read_rows(packed)
+        for row in _read_rows(packed_bytes)
     ]
 
 
 class _PackedVerdicts(Mapping[VerdictSlot, JudgedSlot]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
-    __slots__ = ("_packed", "_row")
+    __slots__ = ("_packed_bytes", "_row")
 
-    def __init__(self, packed: bytes, row: int) -> None:
-        self._packed = packed
+    def __init__(self, packed_bytes: bytes, row: int) -> None:
+        self._packed_bytes = packed_bytes
         self._row = row
 
     def __getitem__(self, slot: VerdictSlot) -> JudgedSlot:
-        return _unpack_verdicts(self._packed)[self._row][slot]
+        return _unpack_verdicts(self._packed_bytes)[self._row][slot]
 
     def __iter__(self) -> Iterator[VerdictSlot]:
-        return iter(_unpack_verdicts(self._packed)[self._row])
+        return iter(_unpack_verdicts(self._packed_bytes)[self._row])
 
     def __len__(self) -> int:
-        return len(_unpack_verdicts(self._packed)[self._row])
+        return len(_unpack_verdicts(self._packed_bytes)[self._row])
 
 
 def _connect(folder: Path) -> sqlite3.Connection | None:

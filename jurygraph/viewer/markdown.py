@@ -13,7 +13,7 @@ from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.studies.report import Report, ReportTable
 from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
 
-_MOST_TEXT = 3000
+_MAX_TEXT_CHARACTERS = 3000
 _SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
 _VERDICT_COLUMNS = ("verdict on", "by", "score", "reason")
 
@@ -42,7 +42,7 @@ def response_to_markdown(run: Run, name: str) -> str:
 
 def _open_fence(title: str, text: str | None) -> str:
     """Return the beginning of a text below its title, in a fence that nothing in it can close."""
-    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MOST_TEXT))
+    content = escape_lines(ERASED_TEXT if text is None else shorten(text, _MAX_TEXT_CHARACTERS))
     fence = max(["``", *re.findall("`+", content)], key=len) + "`"
     return f"**{title}**\n\n{fence}text\n{content}\n{fence}\n"
 
@@ -71,9 +71,9 @@ def _list_notes(view: TraceView) -> Iterator[str]:
 
 def _list_verdicts(view: TraceView) -> ReportTable:
     rows = []
-    for explained in view.verdicts:
-        verdict = explained.verdict
-        score = explained.score if verdict.status == "ok" else verdict.status
+    for explained_verdict in view.verdicts:
+        verdict = explained_verdict.verdict
+        score = explained_verdict.score if verdict.status == "ok" else verdict.status
         judge = verdict.judge or verdict.evaluator
-        rows.append((explained.label, judge, score, describe_reason(explained)))
+        rows.append((explained_verdict.label, judge, score, describe_reason(explained_verdict)))
     return ReportTable(_VERDICT_COLUMNS, rows, left=len(_VERDICT_COLUMNS))

@@ -14,10 +14,10 @@ from jurygraph.viewer.overview import describe_progress, describe_run
 from jurygraph.viewer.report import SELECT_LOWEST
 from jurygraph.viewer.shapes import draw_waterfall
 
-_MOST_INDEXED = 5000
+_MAX_INDEXED_RESPONSES = 5000
 """Responses of a run that are read for a drawing, in about a second; of a larger one only its state is shown."""
-_MOST_LOSSES = 12
-_MOST_ROWS = 12
+_MAX_LOSSES_LISTED = 12
+_MAX_ROWS = 12
 
 
 def draw_explanation(explanation: Explanation) -> str:
@@ -31,8 +31,8 @@ def draw_run(run: Run) -> str:
         "run": run,
         "state": describe_progress(run),
         "responses": responses,
-        "is_read": responses <= _MOST_INDEXED,
-        "most_rows": _MOST_ROWS,
+        "is_read": responses <= _MAX_INDEXED_RESPONSES,
+        "most_rows": _MAX_ROWS,
         "explanation": None,
     }
     if context["is_read"]:
@@ -50,5 +50,5 @@ def _describe(explanation: Explanation) -> dict[str, Any]:
         "explanation": explanation,
         "sentence": next(iter(explanation.sentences())),
         "drawn": draw_waterfall(explanation.lines),
-        "most_losses": _MOST_LOSSES,
+        "most_losses": _MAX_LOSSES_LISTED,
     }

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.explanation.points import changeable_verdicts
+from jurygraph.explanation.points import group_verdicts_to_try
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden
 from jurygraph.runs.integrity.verification import verify
@@ -196,21 +196,23 @@ def show_response(opened: OpenRun, request: web.Request) -> Page:
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": opened.controls, "changeable": list_changeable(view)}
+    page = {"controls": opened.controls, "changeable": first_verdicts_to_try(view)}
     return "response.html", {**context, **describe_response(run, scored, view), **page}
 
 
-def list_changeable(view: TraceView) -> dict[str, ExplainedVerdict]:
+def first_verdicts_to_try(view: TraceView) -> dict[str, ExplainedVerdict]:
     """Return the first verdict of each question whose score `explain --what-if` tries; none if too many for a form.
 
     One that was judged goes before those that failed: the score is tried for all judges of the question.
     """
     first: dict[str, ExplainedVerdict] = {}
-    changeable = chain.from_iterable(changeable_verdicts(view.verdicts).values())
-    for explained in sorted(changeable, key=lambda explained: explained.score is None):
-        verdict = explained.verdict
+    to_try = chain.from_iterable(group_verdicts_to_try(view.verdicts).values())
+    for explained_verdict in sorted(
+        to_try, key=lambda explained_verdict: explained_verdict.score is None
+    ):
+        verdict = explained_verdict.verdict
         if is_about(verdict, view.trace.response_id) and not verdict.superseded:
-            first.setdefault(verdict.question, explained)
+            first.setdefault(verdict.question, explained_verdict)
     return first if len(first) <= _MAX_SELECTS else {}
 
 

@@ -27,9 +27,9 @@ from jurygraph.views.trace import (
 
 MAX_RESPONSES = 500
 """Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
-_MOST_LOSSES = 5
+_MAX_LOSSES_LISTED = 5
 _MAX_LEADS = 5
-_MOST_ROWS = 100
+_MAX_ROWS = 100
 SELECT_LOWEST = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 )
@@ -42,14 +42,14 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
     Raises `TraceMismatch` where a response is not what was written.
     """
     lowest = [name for (name,) in index.fetch(SELECT_LOWEST, most)]
-    without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MOST_ROWS)]
+    without_reward = [name for (name,) in index.fetch(_WITHOUT_REWARD, _MAX_ROWS)]
     context = {
         **describe_run(index, cache(partial(unit_of, run))),
         "most_leads": _MAX_LEADS,
         "has_gates": bool(run.config.gates),
         "most": most,
-        "most_rows": _MOST_ROWS,
-        "most_losses": _MOST_LOSSES,
+        "most_rows": _MAX_ROWS,
+        "most_losses": _MAX_LOSSES_LISTED,
         "worst": _explain_all(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
         "without_reward": map(run.find_trace, without_reward),

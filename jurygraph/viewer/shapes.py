@@ -139,9 +139,9 @@ class ShownMessage(NamedTuple):
 def list_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
     """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
     return [
-        (evidence, explained)
-        for explained in view.verdicts
-        for evidence in explained.verdict.evidence
+        (evidence, explained_verdict)
+        for explained_verdict in view.verdicts
+        for evidence in explained_verdict.verdict.evidence
     ]
 
 

@@ -20,7 +20,7 @@ from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT
 
-PAGE_ROWS = 50
+ROWS_PER_PAGE = 50
 NO_FAILURE = "(too little judged, no failed verdict)"
 """The value of `failure` for responses that failed without a failed verdict."""
 _GRID_COLUMNS = 40
@@ -156,7 +156,7 @@ class Facet(NamedTuple):
     responses: int
 
 
-def read_page(index: RunIndex, query: TableQuery, rows: int = PAGE_ROWS) -> TablePage:
+def read_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> TablePage:
     """Return a page of the table. Raises `InputError` for an unknown column."""
     columns = list_columns(index, query)
     conditions = ["TRUE"]

@@ -59,14 +59,14 @@ class WhatIf:
             question, _, number = text.rpartition("=")
             if number:
                 scores[question] = _read_score(text, number)
-        edges = [_read_edge(text) for text in parameters.getall("edge", ()) if text]
+        edges = [_edge_from_url_text(text) for text in parameters.getall("edge", ()) if text]
         return cls(settings=tuple(settings), scores=scores, edges=tuple(edges))
 
     def to_url(self) -> str:
         """Return the changes as the part of a URL after the id of the response."""
         pairs = [("set", setting) for setting in self.settings]
         pairs += [("score", f"{question}={score!r}") for question, score in self.scores.items()]
-        pairs += [("edge", format_edge(*edge)) for edge in self.edges]
+        pairs += [("edge", edge_to_url_text(*edge)) for edge in self.edges]
         return urlencode(pairs)
 
     def settings_url(self) -> str:
@@ -86,7 +86,7 @@ class WhatIf:
     @property
     def edge_texts(self) -> list[str]:
         """Return the changed edges as they stand in a URL."""
-        return [format_edge(*edge) for edge in self.edges]
+        return [edge_to_url_text(*edge) for edge in self.edges]
 
     @property
     def fits_config(self) -> bool:
@@ -120,11 +120,11 @@ def _read_score(text: str, number: str) -> float:
     return score
 
 
-def format_edge(parent: str, child: str, retention: float | None) -> str:
+def edge_to_url_text(parent: str, child: str, retention: float | None) -> str:
     return json.dumps([parent, child, retention], ensure_ascii=False, separators=(",", ":"))
 
 
-def _read_edge(text: str) -> EdgeChange:
+def _edge_from_url_text(text: str) -> EdgeChange:
     try:
         return _EDGE_ADAPTER.validate_json(text)
     except ValidationError:

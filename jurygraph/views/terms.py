@@ -101,10 +101,10 @@ class TermView:
         return is_filled_in(self.judged, self.value)
 
 
-def view_term(explained: ExplainedTrace, term: ExplainedTerm) -> TermView:
-    trace = explained.trace
+def view_term(explained_trace: ExplainedTrace, term: ExplainedTerm) -> TermView:
+    trace = explained_trace.trace
     summand = term.term
-    ballots = list(explained.list_ballots(term))
+    ballots = list(explained_trace.list_ballots(term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)

@@ -14,7 +14,7 @@ from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Respo
 from jurygraph.schema.task import READ_FROM_FILE, Task, chat_text
 from jurygraph.views.terms import TermView, view_term
 
-_MOST_LOSSES = 3
+_MAX_LOSSES_LISTED = 3
 """Losses that are described in words where many responses are."""
 
 
@@ -48,15 +48,15 @@ class TraceView:
 
 def view_trace(explanation: Explanation) -> TraceView:
     trace = explanation.trace
-    explained = explanation.explained
+    explained_trace = explanation.explained
     return TraceView(
         trace=trace,
-        counts=explained.counts,
-        terms=[view_term(explained, term) for term in explained.terms],
+        counts=explained_trace.counts,
+        terms=[view_term(explained_trace, term) for term in explained_trace.terms],
         lost=explanation.lines,
         sentences=explanation.sentences(),
-        predictions=predicted_scores(explained),
-        verdicts=explained.verdicts,
+        predictions=predicted_scores(explained_trace),
+        verdicts=explained_trace.verdicts,
         judges=list(_describe_judges(trace)),
         notes=list(_list_notes(trace)),
         materials=[made for made in trace.material if made.failure is not None or made.note],
@@ -92,9 +92,9 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
             change = f"{format_plain(gate.before)} → {format_plain(gate.after)}"
             losses.append((lost, f"{gate.kind.capitalize()} gate on {gate.component}: {change}"))
     losses.sort(key=lambda loss: -round(loss[0], 4))  # what is printed alike keeps its order
-    sentences = [sentence for _, sentence in losses[:_MOST_LOSSES]]
-    if len(losses) > _MOST_LOSSES:
-        sentences.append(f"and {len(losses) - _MOST_LOSSES} more")
+    sentences = [sentence for _, sentence in losses[:_MAX_LOSSES_LISTED]]
+    if len(losses) > _MAX_LOSSES_LISTED:
+        sentences.append(f"and {len(losses) - _MAX_LOSSES_LISTED} more")
     return "\n".join(sentences) or "Nothing was lost"
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.graphs.answers import LONGEST_KIND, to_failure
+from jurygraph.graphs.answers import MAX_KIND_CHARACTERS, to_failure
 from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
@@ -346,7 +346,12 @@ def validation_error() -> ValidationError:
     [
         (ValueError(), "evaluator", "ValueError", "ValueError"),
         (Nameless("boo"), "evaluator", "error", "boo"),
-        (type("E" * 600, (RuntimeError,), {})("boo"), "evaluator", "E" * LONGEST_KIND, "boo"),
+        (
+            type("E" * 600, (RuntimeError,), {})("boo"),
+            "evaluator",
+            "E" * MAX_KIND_CHARACTERS,
+            "boo",
+        ),
         (ConnectionResetError("gone"), "infrastructure", "ConnectionResetError", "gone"),
         (jg.TimeLimitExceeded("late"), "response", "time-limit", "late"),
         (Fault("refused", "a filter refused"), "response", "refused", "a filter refused"),

@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.errors import EvaluatorError
-from jurygraph.graphs.context import FIRST_VERDICTS, FirstAnswers
+from jurygraph.graphs.context import VERDICTS_UNTIL_GIVING_UP, FirstAnswers
 from jurygraph.schema import Cause, Failure, RecordedVerdict
 
 
@@ -18,7 +18,7 @@ def verdict(cause: Cause | None) -> RecordedVerdict:
 def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
     answers = FirstAnswers()
     answers.note("sound", [verdict(None)])
-    answers.note("broken", [verdict("evaluator")] * (FIRST_VERDICTS - 1))
+    answers.note("broken", [verdict("evaluator")] * (VERDICTS_UNTIL_GIVING_UP - 1))
     with pytest.raises(
         EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"
     ):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.inference.clusters import jackknife_interval, t_quantile
-from jurygraph.inference.positive import difference_of_means, mean_of_units, ratio_of_means
+from jurygraph.inference.positive import difference_of_means, positive_mean, ratio_of_means
 
 VALUES = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0], "d": [2.5]}
 
@@ -16,7 +16,7 @@ VALUES = {"a": [2.0, 4.0], "b": [3.0], "c": [5.0], "d": [2.5]}
 def test_a_mean_has_the_jackknife_of_its_logarithm_and_counts_the_noisiest_cluster_twice_above() -> (
     None
 ):
-    found = mean_of_units(VALUES)
+    found = positive_mean(VALUES)
     assert found is not None
     assert found.low is not None
     assert found.high is not None
@@ -38,7 +38,7 @@ def test_no_interval_reaches_below_0_or_to_the_thirtyfold_of_a_mean(
     values: dict[str, list[float]],
 ) -> None:
     """The upper end may be at most once more as large: of the largest mean with one cluster twice."""
-    found = mean_of_units(values)
+    found = positive_mean(values)
     assert found is not None
     if found.low is not None and found.high is not None:
         assert 0.0 < found.low <= found.value <= found.high <= 2 * 30.0 * found.value
@@ -64,14 +64,14 @@ def test_few_tasks_whose_ratio_may_be_anything_have_no_interval() -> None:
     assert (one_sided.value, one_sided.low) == (7.0, None)
     assert ratio_of_means({"a": [0.0]}, {"a": [0.0]}) is None
     assert ratio_of_means(above, {}) is None
-    assert mean_of_units({}) is None
+    assert positive_mean({}) is None
 
 
 def test_the_ends_of_a_difference_are_as_far_off_as_those_of_both_means_together() -> None:
     other = {"a": [1.0], "b": [3.0], "d": [4.0]}
     found = difference_of_means(VALUES, other)
-    above = mean_of_units(VALUES)
-    below = mean_of_units(other)
+    above = positive_mean(VALUES)
+    below = positive_mean(other)
     assert found is not None
     assert above is not None
     assert below is not None

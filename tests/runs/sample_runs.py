@@ -147,7 +147,7 @@ class ScoredWork(NamedTuple):
     """A job, and what it found stored when it began; the summary and the possible rewards are those of its end."""
 
     job: TaskFileJob
-    stored: StoredWork
+    stored_work: StoredWork
     totals: RunTotals
 
     @property
@@ -198,25 +198,27 @@ def open_job(
         job = TaskFileJob(
             folder=folder, jury=jury, source=source, limit=limit, branch=reused, profiles=by_hand
         )
-        with StoredWork(job) as stored:
-            yield job, stored
+        with StoredWork(job) as stored_work:
+            yield job, stored_work
 
 
-async def plan(job: TaskFileJob, stored: StoredWork, totals: RunTotals) -> JobScorer:
+async def plan(job: TaskFileJob, stored_work: StoredWork, totals: RunTotals) -> JobScorer:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanner(job=job, stored=stored, totals=totals, switch=switch)
+    planning = JobPlanner(job=job, stored_work=stored_work, totals=totals, switch=switch)
     planned = await planning.plan(lambda count: None)
-    return JobScorer(job=job, stored=stored, planned=planned, totals=totals, switch=switch)
+    return JobScorer(
+        job=job, stored_work=stored_work, planned=planned, totals=totals, switch=switch
+    )
 
 
 async def plan_and_score(
-    job: TaskFileJob, stored: StoredWork, report: Callable[[int], None] = lambda count: None
+    job: TaskFileJob, stored_work: StoredWork, report: Callable[[int], None] = lambda count: None
 ) -> RunTotals:
     """Score what is left of a job, as `jurygraph score` does."""
-    totals = RunTotals(job.jury, stored.run)
-    if not stored.is_finished:
-        scoring = await plan(job, stored, totals)
+    totals = RunTotals(job.jury, stored_work.run)
+    if not stored_work.is_finished:
+        scoring = await plan(job, stored_work, totals)
         await scoring.score(report)
     return totals
 
@@ -227,9 +229,9 @@ def scored_session(
 ) -> Iterator[ScoredWork]:
     """Yield a job of `open_job` that is scored."""
     REQUESTED.clear()
-    with open_job(*arguments, **more) as (job, stored):
-        totals = asyncio.run(plan_and_score(job, stored, report))
-        yield ScoredWork(job, stored, totals)
+    with open_job(*arguments, **more) as (job, stored_work):
+        totals = asyncio.run(plan_and_score(job, stored_work, report))
+        yield ScoredWork(job, stored_work, totals)
 
 
 def traces_of(folder: Path) -> list[Trace]:

@@ -27,7 +27,7 @@ def test_an_open_run_can_be_closed_early(tmp_path: Path, tasks: Path) -> None:
         match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch",
     ):
         score(tmp_path / "run", tasks)
-    assert score(tmp_path / "run", tasks, limit=2).stored.is_finished
+    assert score(tmp_path / "run", tasks, limit=2).stored_work.is_finished
 
 
 def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: Path) -> None:

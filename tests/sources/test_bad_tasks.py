@@ -198,7 +198,7 @@ def test_an_equal_suffix_makes_no_two_names_of_files_alike(tmp_path: Path):
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")
     assert refusal(tmp_path / "tasks.jsonl") == (
         "tasks.jsonl, line 2: is longer than 0 MB; write one object a line, ended with LF"

@@ -8,10 +8,10 @@ import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.config import AGENTS, PRESETS, SIGNAL_NAMES, config_schema
+from jurygraph.sources.config import AGENT_COUNTS, PRESETS, SIGNAL_NAMES, config_schema
 from tests.schema.json_schema import faults
 
-WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
+WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENT_COUNTS] + ["macrm-multi-head"]
 
 
 def components(name: str, **parsed: Any) -> dict[str, float]:
@@ -49,7 +49,7 @@ def test_a_wrong_repetitive_answer_is_paid_less_with_fusion() -> None:
 
 
 def test_each_agent_adds_its_components() -> None:
-    two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENTS)
+    two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENT_COUNTS)
     assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {
         "efficient",
         "diverse",

@@ -12,7 +12,7 @@ import pytest
 
 from examples.consensus.votes import ratings
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import HIGH
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import VotesFile
@@ -132,7 +132,7 @@ def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) 
     assert result.conclusion == [
         f"new labels: {len(answers)}; items with another likeliest label: {len(other)}",
         f"items with ambiguity above 0.3: {len(chosen)} before, "
-        f"{sum(value > HIGH for value in now.values())} now",
+        f"{sum(value > HIGH_AMBIGUITY for value in now.values())} now",
     ]
 
 
@@ -142,7 +142,7 @@ def test_one_more_real_label_leaves_as_much_ambiguity_as_was_expected() -> None:
     model = fit_votes(split.kept).model
     chosen = []
     left = []
-    for index in np.flatnonzero(model.ambiguity() > HIGH).tolist():
+    for index in np.flatnonzero(model.ambiguity() > HIGH_AMBIGUITY).tolist():
         vote = split.held.get(str(model.items[index]))
         if vote is not None and vote.annotator in model.votes.annotators:
             annotator = model.votes.annotators.index(vote.annotator)

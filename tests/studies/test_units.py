@@ -6,7 +6,7 @@ from typing import Any
 
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, disagreement, preference, reliability
-from jurygraph.studies.certificate import _coverage
+from jurygraph.studies.certificate import _coverage_figures
 from jurygraph.studies.comparison import compare, read_responses
 from jurygraph.studies.preference import read_comparisons
 from jurygraph.studies.report import Report
@@ -49,7 +49,7 @@ def test_tasks_of_one_group_are_one_unit(tmp_path: Path) -> None:
         (preferred,) = preference.report(read_comparisons(run)).figures["benchmarks"]
         found = {outcome.unit for outcome in read_comparisons(run).outcomes}
         assert (found, preferred["overall"]["tasks"]) == ({"group g0", "group g1"}, 4)
-        (coverage,) = _coverage(run, lambda tasks: None)
+        (coverage,) = _coverage_figures(run, lambda tasks: None)
         assert coverage.value is not None
 
 

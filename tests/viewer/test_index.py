@@ -133,7 +133,7 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite can empty its log only while nobody reads: between two batches no read transaction is open."""
-    monkeypatch.setattr("jurygraph.viewer.index._BATCH_GROUPS", 1)
+    monkeypatch.setattr("jurygraph.viewer.index._GROUPS_PER_BATCH", 1)
     folder = tmp_path / "run"
     tasks = dict.fromkeys(("ann", "bea", "cas"), LETTERS["ann"])
     record(folder, {"ann": LETTERS["ann"]})
@@ -199,7 +199,7 @@ def test_a_run_with_the_texts_of_another_one_leaves_no_index(letters: Path, tmp_
 def test_an_index_that_was_interrupted_goes_on_where_it_was(
     letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurygraph.viewer.index._BATCH_GROUPS", 1)
+    monkeypatch.setattr("jurygraph.viewer.index._GROUPS_PER_BATCH", 1)
 
     def interrupt(count: int) -> None:
         raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.studies.ranking import AgentRanker, Overtaking, find_overtakings
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.pages import list_changeable
+from jurygraph.viewer.pages import first_verdicts_to_try
 from jurygraph.viewer.what_if import WhatIf, explain_changed
 from jurygraph.views.trace import view_trace
 from tests.examples import some_or_all
@@ -170,7 +170,7 @@ def test_the_score_of_a_question_is_tried_below_a_verdict_that_was_judged(tmp_pa
         jury.score(task, [jg.Response(id="a", text="Go away.")])
     with closing(Run.open(tmp_path / "run")) as run:
         view = view_trace(run.explain_trace(run.find_trace("a")))
-    (tried,) = list_changeable(view).values()
+    (tried,) = first_verdicts_to_try(view).values()
     assert tried.verdict.judge == "strict"
 
 
@@ -188,5 +188,5 @@ def test_the_page_tries_the_questions_that_the_terminal_tries(tmp_path: Path) ->
         for trace in run.traces():
             explanation = run.explain_trace(trace)
             tried = {change.question for change in explanation.what_if() if change.question}
-            assert list_changeable(view_trace(explanation)).keys() == tried
+            assert first_verdicts_to_try(view_trace(explanation)).keys() == tried
             assert ("dated" in tried) is (trace.response_id == "please")

@@ -41,7 +41,7 @@ NOTES = {
 }
 FACTLESS = "rows have no tables of facts, so that nothing in a plan can be looked up"
 
-_LONGEST_QUERY = 4_000
+_MAX_QUERY_CHARACTERS = 4_000
 """Characters, several times the longest published query; the time to read one grows with the square of its length."""
 
 
@@ -56,7 +56,7 @@ class _Row(Columns):
 
     id: Id | None = None
     idx: RowKey | None = None
-    query: str = Field(min_length=1, max_length=_LONGEST_QUERY)
+    query: str = Field(min_length=1, max_length=_MAX_QUERY_CHARACTERS)
     facts: dict[str, JsonValue] | None = None
     reference_information: Annotated[JsonValue, BeforeValidator(parse_literal)] = None
     plan: list[dict[str, JsonValue]] | None = None

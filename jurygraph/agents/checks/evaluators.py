@@ -180,13 +180,13 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
             other = expected
             if isinstance(expected, Column):
                 needed[expected.column] = other = item.value(expected.column)
-            unknown = [key for key, value in needed.items() if value is None]
-            if not unknown:
+            undecided_columns = [key for key, value in needed.items() if value is None]
+            if not undecided_columns:
                 passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
                 if passes is False:
                     return None
-                unknown = [] if passes else [*needed]
-            lacking += unknown
+                undecided_columns = [] if passes else [*needed]
+            lacking += undecided_columns
     return lacking
 
 
@@ -290,8 +290,8 @@ def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     terms = check.sum or ()
     per = check.per or 1.0
     if not any(items[term.of] for term in terms):
-        sources = dict.fromkeys(term.of for term in terms)
-        return CheckResult(False, 0.0, f"the response names no {' and no '.join(sources)}")
+        list_names = dict.fromkeys(term.of for term in terms)
+        return CheckResult(False, 0.0, f"the response names no {' and no '.join(list_names)}")
     unknown = UnknownValues()
     summed_prices: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:

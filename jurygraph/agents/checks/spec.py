@@ -147,8 +147,10 @@ class Check(FrozenModel):
         allowed = _ALLOWED_FIELDS[measure]
         unused = sorted(self.model_fields_set - {measure, *allowed})
         if unused:
-            listed = ", ".join(allowed) or "nothing else"
-            raise ValueError(f"`{unused[0]}` has no meaning for `{measure}`; it takes {listed}")
+            allowed_text = ", ".join(allowed) or "nothing else"
+            raise ValueError(
+                f"`{unused[0]}` has no meaning for `{measure}`; it takes {allowed_text}"
+            )
         self._check_bounds(measure)
         return self
 

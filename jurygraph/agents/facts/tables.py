@@ -24,9 +24,9 @@ from jurygraph.schema.frozen_model import Id, Unit
 from jurygraph.sources.files import path_state, require_temporary_space
 from jurygraph.sources.task_tables import read_rows, sha256_of, to_json_values
 
-_LONGEST_NAME = 10_000
-_LONGEST_NUMBER = 300
-_LONGEST_MOMENT = 30
+_MAX_NAME_LENGTH = 10_000
+_MAX_NUMBER_LENGTH = 300
+_MAX_MOMENT_LENGTH = 30
 _NUMERAL = re.compile(
     r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)",
     re.ASCII,
@@ -44,7 +44,7 @@ def normalise(value: Any) -> str:
     Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
     """
     text = to_text(value)
-    return _normalise_short(text) if len(text) <= _LONGEST_NAME else " ".join(text.split())
+    return _normalise_short(text) if len(text) <= _MAX_NAME_LENGTH else " ".join(text.split())
 
 
 @lru_cache(maxsize=1 << 14)
@@ -75,7 +75,7 @@ def parse_number(value: Any) -> int | float | None:
     """
     if isinstance(value, int | float):
         return value if not isinstance(value, bool) and abs(value) <= sys.float_info.max else None
-    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
+    if not isinstance(value, str) or len(value) > _MAX_NUMBER_LENGTH:
         return None
     match = _NUMERAL.fullmatch(value.strip())
     if match is None or not (match["whole"] or match["rest"].startswith(".")):
@@ -114,7 +114,7 @@ def values_agree(claimed: str, value: Any, tolerated_share: float = 0.0) -> bool
 @lru_cache(maxsize=1 << 14)
 def parse_moment(text: str) -> tuple[str, datetime] | None:
     """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-03-01) or both, and which; None if it is none."""
-    if len(text) > _LONGEST_MOMENT:
+    if len(text) > _MAX_MOMENT_LENGTH:
         return None
     for kind, forms in _MOMENTS.items():
         for form in forms:
@@ -128,7 +128,7 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
 def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal: number, moment or normalised text."""
     if isinstance(value, str):
-        return _key_of_text(value) if len(value) <= _LONGEST_NUMBER else normalise(value)
+        return _key_of_text(value) if len(value) <= _MAX_NUMBER_LENGTH else normalise(value)
     number = parse_number(value)
     return normalise(value) if number is None else number
 
@@ -191,8 +191,8 @@ class FactTableSpec(FrozenModel):
     def _check_single_source(self) -> Self:
         sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
         if len(sources) != 1:
-            named = " and ".join(sources) or "nothing"
-            raise ValueError(f"is given by {named}; give one of rows, file and tool")
+            sources_text = " and ".join(sources) or "nothing"
+            raise ValueError(f"is given by {sources_text}; give one of rows, file and tool")
         return self
 
 
@@ -286,7 +286,7 @@ class FactsSpec(FrozenModel):
 
 TableKey = tuple[str, ...]
 RowValues = Mapping[str, Any]
-_CHUNK_ROWS = 10_000
+_ROWS_PER_CHUNK = 10_000
 _MAX_CACHED_KEYS = 1_000
 
 
@@ -366,12 +366,12 @@ class RowTable(FactTable):
 
     def _build_index(self, rows: Iterable[RowValues]) -> frozenset[str]:
         columns: set[str] = set()
-        numbered = enumerate(rows, start=1)
+        numbered_rows = enumerate(rows, start=1)
         self._index.execute(
             "CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)"
         )
         self._index.execute("BEGIN")
-        while chunk := list(islice(numbered, _CHUNK_ROWS)):
+        while chunk := list(islice(numbered_rows, _ROWS_PER_CHUNK)):
             indexed_columns = []
             for number, values in chunk:
                 columns.update(values)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from jurygraph.agents.maths.kinds import AnswerKind, Matrix, read_answer, read_reference
+from jurygraph.agents.maths.kinds import AnswerKind, MatrixAnswer, read_answer, read_reference
 from jurygraph.agents.maths.reading import Reading, measure_of
 from jurygraph.agents.worker_pool import WorkerPool
 
@@ -185,21 +185,21 @@ def _readings_of_answer(kind: AnswerKind) -> list[Reading]:
     """Return the numbers and expressions in a reference: itself, or the cells of a matrix."""
     if isinstance(kind, Reading):
         return [kind]
-    return list(chain(*kind.rows)) if isinstance(kind, Matrix) else []
+    return list(chain(*kind.rows)) if isinstance(kind, MatrixAnswer) else []
 
 
 def _paired_readings(answer: AnswerKind, reference: AnswerKind) -> list[tuple[Reading, Reading]]:
     """Return what must be equal for two answers to be: themselves, or the cells of matrices of one shape."""
     if (
-        isinstance(answer, Matrix)
-        and isinstance(reference, Matrix)
+        isinstance(answer, MatrixAnswer)
+        and isinstance(reference, MatrixAnswer)
         and _shape_of(answer) != _shape_of(reference)
     ):
         return []
     return list(zip(_readings_of_answer(answer), _readings_of_answer(reference), strict=True))
 
 
-def _shape_of(matrix: Matrix) -> tuple[int, int, str]:
+def _shape_of(matrix: MatrixAnswer) -> tuple[int, int, str]:
     return len(matrix.rows), len(matrix.rows[0]), matrix.delimiter
 
 

@@ -159,7 +159,7 @@ class Format(CodeEvaluator):
         text = inputs.response.text
         parts = {tag: tag in text for tag in ANSWER_TAGS}
         parts["in order with nothing outside"] = is_in_order(text)
-        missing = [name for name, is_present in parts.items() if not is_present]
+        missing = [name for name, has_part in parts.items() if not has_part]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
         return Verdict(

@@ -20,7 +20,7 @@ from jurygraph.agents.maths.reading import (
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceAnswer:
     """A letter of a multiple choice, A to J."""
 
     letter: str
@@ -35,7 +35,7 @@ class BasedNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class MatrixAnswer:
     """The rows of a matrix; with the delimiter "|" it is a determinant, and with "‖" a norm."""
 
     rows: tuple[tuple[Reading, ...], ...]
@@ -43,13 +43,13 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordAnswer:
     """Letters alone, in lower case."""
 
     text: str
 
 
-AnswerKind: TypeAlias = Choice | BasedNumber | Matrix | Reading | Words
+AnswerKind: TypeAlias = ChoiceAnswer | BasedNumber | MatrixAnswer | Reading | WordAnswer
 
 # Choices
 _EMPHASIS_COMMAND = re.compile(
@@ -103,7 +103,7 @@ def read_reference(text: str) -> AnswerKind | None:
     bare = strip_formatting(text)
     letter = bare.strip("()")
     if len(letter) == 1 and letter in "ABCDEFGHIJ":
-        return Choice(letter)
+        return ChoiceAnswer(letter)
     return _read_based_number(bare) or _read_matrix(text) or parse_answer(text) or _read_words(bare)
 
 
@@ -111,24 +111,24 @@ def read_reference(text: str) -> AnswerKind | None:
 def read_answer(text: str, reference: AnswerKind) -> AnswerKind | None:
     """Read an answer as its reference's kind; None if it cannot be read so."""
     match reference:
-        case Choice():
+        case ChoiceAnswer():
             return _read_choice(text)
         case BasedNumber():
             return _read_based_number(strip_formatting(text))
-        case Matrix():
+        case MatrixAnswer():
             return _read_matrix(text)
-        case Words():
+        case WordAnswer():
             return _read_words(strip_formatting(text))
         case Reading():
             return parse_answer(text)
 
 
-def _read_choice(text: str) -> Choice | None:
+def _read_choice(text: str) -> ChoiceAnswer | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
     bare = _EMPHASIS_COMMAND.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
     bare = " ".join(_SPACING_COMMAND.sub(" ", bare).split())
     if lone_letter := _LONE_LETTER.fullmatch(bare):
-        return Choice(lone_letter[1].upper())
+        return ChoiceAnswer(lone_letter[1].upper())
     match = _CHOICE_PATTERN.fullmatch(bare)
     if match is None:
         return None
@@ -142,7 +142,7 @@ def _read_choice(text: str) -> Choice | None:
         is_option = not rest or any(
             pattern.fullmatch(rest) for pattern in (_REASON_PHRASE, _IN_BRACKETS)
         )
-    return Choice(letter) if is_option and not _OTHER_LETTER.search(rest) else None
+    return ChoiceAnswer(letter) if is_option and not _OTHER_LETTER.search(rest) else None
 
 
 def _read_based_number(text: str) -> BasedNumber | None:
@@ -156,7 +156,7 @@ def _read_based_number(text: str) -> BasedNumber | None:
     return BasedNumber(match["sign"] + digits, base)
 
 
-def _read_matrix(text: str) -> Matrix | None:
+def _read_matrix(text: str) -> MatrixAnswer | None:
     match = _MATRIX.fullmatch(strip_wrappers(text))  # not without LaTeX's spacing: "\\ " ends a row
     if match is None:
         return None
@@ -174,10 +174,10 @@ def _read_matrix(text: str) -> Matrix | None:
     delimiter = "‖" if first == "V" else ""
     if match["outer"] == "|" or first == "v":
         delimiter = "|"
-    return Matrix(tuple(rows), delimiter)
+    return MatrixAnswer(tuple(rows), delimiter)
 
 
-def _read_words(text: str) -> Words | None:
+def _read_words(text: str) -> WordAnswer | None:
     if not _PLAIN_WORDS.fullmatch(text):
         return None
-    return Words(" ".join(text.casefold().split()))
+    return WordAnswer(" ".join(text.casefold().split()))

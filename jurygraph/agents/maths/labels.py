@@ -18,7 +18,7 @@ _SPACED_WORDS = _WORDS["spaced"]
 _JOINED_WORDS = _WORDS["joined"]
 _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
-_LONGEST_DENIAL = 40  # characters
+_MAX_DENIAL_LENGTH = 40  # characters
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=[ \t\r]|$)|[。！？]")  # "..." ends none
 _INITIAL_OF_NAME = re.compile(r"\b[A-Za-z]\. [a-z]")
 _ABBREVIATION = re.compile(
@@ -84,7 +84,7 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
     end = len(text)
     spans = [label.span() for label in labels.finditer(text, search_from)]
     for label_start, label_end in reversed(spans):
-        words_before = text[max(0, label_start - _LONGEST_DENIAL) : label_start]
+        words_before = text[max(0, label_start - _MAX_DENIAL_LENGTH) : label_start]
         if _DENIAL_PATTERN.search(words_before):
             continue
         start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere

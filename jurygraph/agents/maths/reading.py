@@ -133,7 +133,7 @@ _LATEX_ARGUMENT = r" ?(?:\{ ?([0-9]+) ?\}|([0-9]))"
 _FRACTION = re.compile(rf"^([+-]? ?[0-9]*) ?\\[dtc]?frac{_LATEX_ARGUMENT}{_LATEX_ARGUMENT}")
 _PERCENT = re.compile(r" ?(?:\\?%|(?:percent|per cent|pct)(?![A-Za-z]))")
 _DOLLAR_WORD = re.compile(r"^ (?:US )?(?:dollars?|USD)(?![A-Za-z])")
-_LONGEST_NUMBER = 1000
+_MAX_NUMBER_LENGTH = 1000
 
 # Expressions
 # With a decimal point, or without one where it cannot be a sum with Euler's number, as "2e-1" may be.
@@ -264,7 +264,7 @@ def _read_number(text: str) -> Reading | None:
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    if len(match.group()) > _LONGEST_NUMBER or (match["sign"] and match["inner"]):
+    if len(match.group()) > _MAX_NUMBER_LENGTH or (match["sign"] and match["inner"]):
         return None
     if match["top"]:
         top = int(match["top"])

@@ -21,7 +21,7 @@ from jurygraph.agents.extraction import UNKNOWN_VALUE, Extract
 from jurygraph.agents.maths.labels import sentence_ends
 from jurygraph.agents.presentation.rewrites import (
     Statement,
-    count_strengths,
+    count_strength_words,
     find_numbers,
     mentioned_people,
 )
@@ -96,7 +96,7 @@ class Prose(NamedTuple):
     def original(self) -> Presentation:
         return Presentation(ORIGINAL_FAMILY, 0, self.response.text, self.response.data)
 
-    def statements(self) -> dict[str, Statement]:
+    def statements_by_name(self) -> dict[str, Statement]:
         """Return what a model has to say in other words: a statement for each piece that is no heading."""
         statements = {}
         for number, piece in enumerate(self.pieces, 1):
@@ -146,7 +146,7 @@ async def read_prose(
             if material.failure is None
             else material.failure.message or NO_RECORD_REASON
         )
-    pieces, end = split(response.text)
+    pieces, end = split_into_pieces(response.text)
     known = tuple(people) or _people_in(material)
     labelled = _label_pieces(pieces, material)
     return Prose(response, labelled, end, known, _prose_facts(material, known), material.note)
@@ -178,13 +178,13 @@ def _prose_facts(material: Material, people: Sequence[str]) -> ProseFacts:
         if kind == "summary":
             statuses.append((record["person"].casefold(), record["status"]))
     text = "\n".join(quotes.values())
-    strengths = count_strengths(text)
+    strength_words = count_strength_words(text)
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
         statuses=tuple(sorted(statuses)),
-        negations=strengths["negation"],
-        comparatives=strengths["comparison"],
+        negations=strength_words["negation"],
+        comparatives=strength_words["comparison"],
     )
 
 
@@ -202,7 +202,7 @@ _BACK_REFERENCE = re.compile(
 """What begins a piece that cannot be moved away from the one before it."""
 
 
-def split(text: str) -> tuple[tuple[ProsePiece, ...], str]:
+def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
     """Return the pieces of a text, and the blank space behind the last: together they are the text."""
     pieces = []
     end = 0
@@ -294,8 +294,8 @@ def _sections(prose: Prose) -> list[PieceRange]:
 
 def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
     def find(prose: Prose) -> list[PieceRange]:
-        numbered = enumerate(prose.pieces)
-        return [(index, index + 1) for index, piece in numbered if topic in piece.topics]
+        numbered_pieces = enumerate(prose.pieces)
+        return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
 
     return find
 
@@ -337,8 +337,8 @@ def _reorder_groups(
 def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the text with the names of each enumeration ("Ann, Bob and Cy") in another order."""
     name = "|".join(map(re.escape, sorted(prose.people, key=len, reverse=True)))
-    listed = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
-    enumeration = re.compile(listed, re.IGNORECASE)
+    name_list_pattern = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
+    enumeration = re.compile(name_list_pattern, re.IGNORECASE)
     single = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
     text = prose.response.text
     if not name or not enumeration.search(text):
@@ -405,9 +405,9 @@ def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
     if any(piece.is_table_row for piece in prose.pieces):
         return
     text = prose.response.text
-    bullets = str.maketrans("-*+", "*-•")
+    swapped_bullets = str.maketrans("-*+", "*-•")
     other_bullets = [
-        piece._replace(before=piece.before.translate(bullets)) for piece in prose.pieces
+        piece._replace(before=piece.before.translate(swapped_bullets)) for piece in prose.pieces
     ]
     yield textwrap.indent(text, "  ")
     yield re.sub(r"\n+", "\n\n\n", text)

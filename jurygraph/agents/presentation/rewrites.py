@@ -198,14 +198,16 @@ def _broken_in_passage(
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
     bare = _without_words(text, statement.verbatim)
-    strengths = count_strengths(bare)
+    strength_words = count_strength_words(bare)
     if not statement.status:
-        stated_strengths = count_strengths(_without_words(statement.text, statement.verbatim))
-        return None if strengths == stated_strengths else "strength"
+        stated_strength_words = count_strength_words(
+            _without_words(statement.text, statement.verbatim)
+        )
+        return None if strength_words == stated_strength_words else "strength"
     if _status_class(statement.status) != _status_class(bare):
         return "status"
     # Negations and words of parts are those of the status itself.
-    return "strength" if strengths.keys() - {"negation", "in part"} else None
+    return "strength" if strength_words.keys() - {"negation", "in part"} else None
 
 
 def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
@@ -258,7 +260,7 @@ def _status_class(text: str) -> str:
     return next(classes, text.casefold())
 
 
-def count_strengths(text: str) -> Counter[str]:
+def count_strength_words(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     text = _expand_contractions(text)
     for name, words in _STRENGTH_WORDS.items():

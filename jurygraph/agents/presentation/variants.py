@@ -240,11 +240,11 @@ def parse(text: str) -> FactDocument:
             if prefix is None:
                 raise ValueError(f"{heading!r} is no heading")
             name = str(_read_value(heading.removeprefix(f"{prefix} ")))
-        sections.append(Section(kind, tuple(_parse_lines(lines)), name))
+        sections.append(Section(kind, tuple(_parse_section_records(lines)), name))
     return tuple(sections)
 
 
-def _parse_lines(lines: Sequence[str]) -> list[FactRecord]:
+def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
     if lines[0].startswith("|"):
         # Without the second line, which divides the header from the rows.
         rows = [_TABLE_CELL.findall(line[1:]) for line in (lines[0], *lines[2:])]

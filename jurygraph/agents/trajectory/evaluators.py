@@ -398,8 +398,10 @@ class GroundedAnswer(TrajectoryEvaluator):
         score = grounded / len(figures)
         reason = f"{grounded} of {len(figures)} numbers and codes are in the results of tools"
         if ungrounded_values:
-            listed = ", ".join(quote(passage.text) for passage in ungrounded_values[:_MAX_LISTED])
-            reason += f"; not there: {listed}"
+            values_text = ", ".join(
+                quote(passage.text) for passage in ungrounded_values[:_MAX_LISTED]
+            )
+            reason += f"; not there: {values_text}"
         evidence = tuple(
             _evidence_at(answer, passage) for passage in ungrounded_values[:_MAX_LISTED]
         )

@@ -15,7 +15,7 @@ from jurygraph.aggregation.consensus.fitting import (
 )
 from jurygraph.aggregation.consensus.forecast import ExpectedAmbiguity, expected_ambiguity
 from jurygraph.aggregation.consensus.model import (
-    HIGH,
+    HIGH_AMBIGUITY,
     PRESETS,
     AgentScore,
     AnnotatorQuality,
@@ -25,7 +25,7 @@ from jurygraph.aggregation.consensus.model import (
 )
 
 __all__ = [
-    "HIGH",
+    "HIGH_AMBIGUITY",
     "PRESETS",
     "AgentScore",
     "AnnotatorQuality",

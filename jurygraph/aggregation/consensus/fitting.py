@@ -37,8 +37,8 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import QUANTILES, draw_clusters
 
 Ties = Literal["shared", "first", "highest"]
-FEWEST_ANNOTATORS = 3
-LEAST_DEPTH = 75.0
+MIN_ANNOTATORS = 3
+MIN_DEPTH = 75.0
 """Depth below which the majority is used.
 
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
@@ -266,13 +266,13 @@ def too_small(votes: Votes) -> str | None:
     if reason is not None:
         return reason
     depth = panel_structure(votes).depth
-    if depth < LEAST_DEPTH:
+    if depth < MIN_DEPTH:
         remedy = "items need more than 2 labels each"
         if depth > 0.0:  # which grows as the labels, with as many an item
             labels = len(votes.item) - votes.repeated_rows
-            needed = math.ceil(round(labels * (LEAST_DEPTH / depth - 1.0), 6))
+            needed = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
             remedy = f"about {needed:,} labels more, with new items, reach that (now {labels:,})"
-        problem = f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority"
+        problem = f"the panel's depth is {depth:.3g}, and below {MIN_DEPTH:g} the majority"
         return f"{problem} is the better guess; {remedy}"
     return None
 
@@ -280,7 +280,7 @@ def too_small(votes: Votes) -> str | None:
 def not_identifiable(votes: Votes) -> str | None:
     """Return why many models fit a panel equally well: fewer than three annotators are connected. None if not."""
     annotators = int(np.count_nonzero(panel_structure(votes).is_connected))
-    if annotators >= FEWEST_ANNOTATORS:
+    if annotators >= MIN_ANNOTATORS:
         return None
     k = len(votes.classes)
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
@@ -329,9 +329,9 @@ def _name_annotators(votes: Votes, chosen: Bools) -> str:
 
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
-PUBLISHED_RESAMPLES = 10
+PUBLISHED_RESAMPLE_COUNT = 10
 PUBLISHED_SEED = 42
-MOST_STEPS = 500
+MAX_STABILITY_STEPS = 500
 """Most steps of a fit for stability. MT-Bench takes 234; one or two annotators may take 10,000, and there the model has
 no unique optimum to reach."""
 
@@ -447,7 +447,7 @@ def _score_draw(
     if not weight.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
     counted = weight > 0
-    settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
+    settings = settings._replace(max_iter=min(settings.max_iter, MAX_STABILITY_STEPS))
     posterior = fit_items(subset, weight, settings, gold).posterior.T
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
     majority = vote(subset, ties, gold).posterior[counted]
@@ -637,7 +637,7 @@ def _refit(
 
 def _published_resamples(count: int) -> list[Ints]:
     rng = np.random.RandomState(PUBLISHED_SEED)
-    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)]
     return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn]
 
 

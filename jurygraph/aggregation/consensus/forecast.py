@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.model import HIGH, Consensus
+from jurygraph.aggregation.consensus.model import HIGH_AMBIGUITY, Consensus
 from jurygraph.arrays import Ints
 
 
@@ -57,6 +57,6 @@ def expected_ambiguity(
             posterior = posterior * fitted.confusion[annotator, :, label]
             posterior /= posterior.sum(axis=1, keepdims=True)
         ambiguity = 1.0 - posterior.max(axis=1)
-        high = float((ambiguity > HIGH).mean()) * len(items)
+        high = float((ambiguity > HIGH_AMBIGUITY).mean()) * len(items)
         forecasts.append(ExpectedAmbiguity(labels, float(ambiguity.mean()), high))
     return forecasts

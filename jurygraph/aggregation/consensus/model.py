@@ -19,7 +19,7 @@ from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import bounded_interval, mean_interval
 
 ItemKey = Hashable
-MOST_CELLS = 2**28
+MAX_CONFUSION_CELLS = 2**28
 """Cells of all confusion matrices together; more would take over 2 GB."""
 
 
@@ -130,10 +130,10 @@ def encode(
 
 
 def _refuse_large(annotators: int, classes: int) -> None:
-    if annotators * classes**2 > MOST_CELLS:
+    if annotators * classes**2 > MAX_CONFUSION_CELLS:
         cells = f"{annotators} annotators and {classes} classes"
         raise PlanError(
-            f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike"
+            f"{cells} have more than {MAX_CONFUSION_CELLS} cells of confusion; join classes that are alike"
         )
 
 
@@ -182,10 +182,12 @@ def _encode_labels(
     for code, name in enumerate(names):
         if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
-            listed = ", ".join(map(repr, scale[:20]))
+            classes_text = ", ".join(map(repr, scale[:20]))
             if len(scale) > 20:
-                listed += f", … ({len(scale)})"
-            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {listed}")
+                classes_text += f", … ({len(scale)})"
+            raise PlanError(
+                f"label[{row}] is {name!r}, which is none of the classes {classes_text}"
+            )
     # From codes by first appearance to codes by the order of the classes.
     recoded = np.array([class_codes[name] for name in names])
     return recoded[codes], scale, ranked
@@ -494,7 +496,7 @@ def _scale_rows(confusion: Floats) -> Floats:
 IntervalKind = Literal["t", "bootstrap"]
 Bounds = tuple[float, float] | tuple[None, None]
 
-HIGH = 0.3
+HIGH_AMBIGUITY = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
 
 

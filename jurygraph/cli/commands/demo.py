@@ -29,7 +29,7 @@ _PACKAGE_FOLDER = Path(__file__).parents[2]
 _EXAMPLE_FOLDERS = (_PACKAGE_FOLDER / "examples", _PACKAGE_FOLDER.parent / "examples")
 """The folder of examples in a wheel, which has the three that are scored here, and in a checkout, which has all."""
 _OTHERS_SCRIPT = "others.py"
-_MOST_CHARACTERS = 180
+_MAX_LINE_CHARACTERS = 180
 
 
 class Findings(NamedTuple):
@@ -80,7 +80,7 @@ def demo(
             found[name] = example.read_findings(stored_run, scored.totals.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
-            print_result(f"  → {escape_line(shorten(line, _MOST_CHARACTERS))}")
+            print_result(f"  → {escape_line(shorten(line, _MAX_LINE_CHARACTERS))}")
     page = _write_page(folder, found["maths"].response)
     if every:
         _run_other_demos(examples, folder)

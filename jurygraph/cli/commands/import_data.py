@@ -46,7 +46,7 @@ RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
-_MOST_CLASSES = 10
+_MAX_CLASSES = 10
 """More different words than this are texts, and no scale."""
 ImportSelection = Literal["tasks", "answered"]
 
@@ -293,7 +293,7 @@ def _classes_found(labels: Sequence[Label | None]) -> str:
             found.setdefault(format_label(label).casefold(), format_label(label))
     if not any(isinstance(label, str) and not is_no_label(label) for label in labels):
         return ""
-    if not 1 < len(found) <= _MOST_CLASSES or "," in "".join(found):
+    if not 1 < len(found) <= _MAX_CLASSES or "," in "".join(found):
         return " --classes LOWEST,…,HIGHEST"
     print_message("--classes: in the order found, which is a guess; name them from low to high")
     return f" --classes {shell_quote(','.join(found.values()))}"

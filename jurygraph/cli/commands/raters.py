@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from jurygraph.aggregation.consensus import HIGH
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
 from jurygraph.cli.options import (
     RATING_COLUMN_OPTIONS,
     AgentColumn,
@@ -56,7 +56,7 @@ from jurygraph.sources.sheets import (
 )
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import read_consensus, select_ambiguous
-from jurygraph.studies.agreement import LEAST_SHARED, read_parts
+from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     Settings,
     VoteColumns,
@@ -362,7 +362,9 @@ def assign(
     above: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="The ambiguity that these items exceed.", show_default=str(HIGH)
+            metavar="X",
+            help="The ambiguity that these items exceed.",
+            show_default=str(HIGH_AMBIGUITY),
         ),
     ] = None,
     item: ItemColumn = None,
@@ -412,18 +414,20 @@ def assign(
         )
     raters: dict[str, Sequence[str]] = {}
     if ambiguous is not None:
-        saved = read_consensus(ambiguous)
-        raters = {name: found.annotators for name, found in saved.items.items()}
-        sheet_items = select_ambiguous(saved, HIGH if above is None else above, sheet_items)
-        if saved.close:
+        earlier_consensus = read_consensus(ambiguous)
+        raters = {name: found.annotators for name, found in earlier_consensus.items.items()}
+        sheet_items = select_ambiguous(
+            earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
+        )
+        if earlier_consensus.doubtful_items:
             reason = "by majority vote, items that one vote decides are in doubt, too"
-            print_message(f"{ambiguous}: {reason}: {len(saved.close)}")
+            print_message(f"{ambiguous}: {reason}: {len(earlier_consensus.doubtful_items)}")
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )
-        classes = ", ".join(map(format_label, saved.classes))
+        classes = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
-            "classes": saved.classes,
+            "classes": earlier_consensus.classes,
             "consensus": str(ambiguous),
             "cells": {"scale": classes},
         }
@@ -455,13 +459,13 @@ def assign(
         "most_shared": max(shared),
         "repeated": assignment.repeated,
     }
-    few = sum(count < LEAST_SHARED for count in shared)
+    few = sum(count < MIN_SHARED_ITEMS for count in shared)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
     lines = list(_assignment_lines(figures, few))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
-        lines.append(f"scores: {', '.join(map(format_label, saved.classes))}")
+        lines.append(f"scores: {', '.join(map(format_label, earlier_consensus.classes))}")
         again = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
         lines.append(f"last: {again}, with the options that named the columns of RATINGS")
     print_report(json, figures, lines)
@@ -522,7 +526,7 @@ def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
     yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
     shared = _format_span(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
-        yield f"two reviewers share {shared} items; pairs with fewer than {LEAST_SHARED}: {few}"
+        yield f"two reviewers share {shared} items; pairs with fewer than {MIN_SHARED_ITEMS}: {few}"
     if figures["repeated"]:
         yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 
@@ -536,12 +540,16 @@ def _read_names(text: str) -> list[str]:
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
         with closing(TextFile(text, text)) as file:
-            placed = [(f"{text}, line {line.number}", line.text.strip()) for line in file.lines()]
+            located_names = [
+                (f"{text}, line {line.number}", line.text.strip()) for line in file.lines()
+            ]
     else:
-        placed = [("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name]
-    names = [name for _, name in placed]
+        located_names = [
+            ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
+        ]
+    names = [name for _, name in located_names]
     folded_names: set[str] = set()
-    for location, name in placed:
+    for location, name in located_names:
         if not _FILE_NAME.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
             raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")

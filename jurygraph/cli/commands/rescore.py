@@ -16,7 +16,7 @@ from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.rescoring import LearnedPanel, RescoringResult, learn_confusions
+from jurygraph.runs.workflows.rescoring import LearnedConfusions, RescoringResult, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
 from jurygraph.sources.config import apply_settings
@@ -99,13 +99,15 @@ def rescore(
                 f"--artifact: {problem}; name one with --learn, or questions with --calibrate"
             )
         refuse_unwritable(str(artifact))
-    learned: dict[str, LearnedPanel] = {}
+    learned_confusions: dict[str, LearnedConfusions] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:
-                learned[component] = learn_confusions(stored_run, config, component, report)
-            config = learned[component].config
+                learned_confusions[component] = learn_confusions(
+                    stored_run, config, component, report
+                )
+            config = learned_confusions[component].config
         calibrated = _calibrate(stored_run, calibrations or [], method, seed, false_positives)
         maps = {question: calibration for question, (calibration, _) in calibrated.items()}
         config = config.model_copy(update={"calibration": {**config.calibration, **maps}})
@@ -113,25 +115,27 @@ def rescore(
         with progress("re-scoring", traces, "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     if artifact is not None:
-        _write_artifact(artifact, maps, learned)
+        _write_artifact(artifact, maps, learned_confusions)
     maps_made = [calibration_report for _, calibration_report in calibrated.values()]
     output = ReportOutput(json=json)
-    output.write(_rescoring_report({"run": str(folder)}, result, learned, maps_made))
+    output.write(_rescoring_report({"run": str(folder)}, result, learned_confusions, maps_made))
     if not json:
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _write_artifact(
-    artifact: Path, maps: Mapping[str, ScoreCalibration], learned: Mapping[str, LearnedPanel]
+    artifact: Path,
+    maps: Mapping[str, ScoreCalibration],
+    learned_confusions: Mapping[str, LearnedConfusions],
 ) -> None:
     """Write the calibrations, or else the confusions, which may be none."""
     contents = []
     if maps:
         contents.append(calibrations_to_json(maps))
     else:
-        for panel in learned.values():
-            if panel.confusions is not None:
-                contents.append(confusions_to_json(panel.confusions))
+        for outcome in learned_confusions.values():
+            if outcome.confusions is not None:
+                contents.append(confusions_to_json(outcome.confusions))
     if contents:
         write_output(str(artifact), contents)
 
@@ -168,39 +172,42 @@ def _calibrate(
 def _rescoring_report(
     identity: dict[str, Any],
     result: RescoringResult,
-    learned: Mapping[str, LearnedPanel],
+    learned_confusions: Mapping[str, LearnedConfusions],
     calibrated: Sequence[Report],
 ) -> Report:
-    panels = {component: _learned_report(component, panel) for component, panel in learned.items()}
+    learned_reports = {
+        component: _learned_report(component, outcome)
+        for component, outcome in learned_confusions.items()
+    }
     figures = {**identity, **result._asdict()}
-    if panels:
-        figures["learned"] = {name: panel.figures for name, panel in panels.items()}
+    if learned_reports:
+        figures["learned"] = {name: report.figures for name, report in learned_reports.items()}
     if calibrated:
         figures["calibrated"] = [report.figures for report in calibrated]
     rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
-    parts = [*panels.values(), *calibrated]
+    parts = [*learned_reports.values(), *calibrated]
     sections = chain.from_iterable(part.sections for part in parts)
     notes = chain.from_iterable(part.notes for part in parts)
     return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
 
 
-def _learned_report(component: str, learned: LearnedPanel) -> Report:
+def _learned_report(component: str, outcome: LearnedConfusions) -> Report:
     """Return the judges of a component whose confusions were learned, or that their majority is used."""
     figures = {
-        "confusions": learned.confusions and learned.confusions.digest,
-        "responses": learned.responses,
-        "units": learned.units,
-        "judges": learned.judges,
-        "warnings": learned.warnings,
+        "confusions": outcome.confusions and outcome.confusions.digest,
+        "responses": outcome.responses,
+        "units": outcome.units,
+        "judges": outcome.judges,
+        "warnings": outcome.warnings,
     }
-    notes = [f"{component}: {warning}" for warning in learned.warnings]
-    if learned.confusions is None:
+    notes = [f"{component}: {warning}" for warning in outcome.warnings]
+    if outcome.confusions is None:
         notes.append(f"{component}: the majority of the judges is used; there is no artifact")
         return Report(figures, notes=notes)
-    units = "" if learned.units == learned.responses else f", {learned.units} with each reviewer"
-    title = f"{component}: learned from {learned.responses} responses{units}"
+    units = "" if outcome.units == outcome.responses else f", {outcome.units} with each reviewer"
+    title = f"{component}: learned from {outcome.responses} responses{units}"
     rows = []
-    for name, judge in learned.judges.items():
+    for name, judge in outcome.judges.items():
         rows.append([name, judge.accuracy, judge.leniency, judge.strictness, judge.labels])
     table = ReportTable(["judge", "accuracy", "leniency", "strictness", "verdicts"], rows)
     return Report(figures, [title, table], notes)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jurygraph.server.settings import ServerSettings
 
 _PORT = 7577
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN_CHARACTERS = 16
 
 
 def serve(
@@ -137,8 +137,8 @@ def _read_token(path: Path) -> str:
             token = path.read_text(encoding="utf-8").strip()
     except InputError as error:
         raise InputError(f"--token-file: {error}") from None
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-        problem = f"the token in {path} has less than {_SHORTEST_TOKEN} printable characters"
+    if len(token) < _MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
+        problem = f"the token in {path} has less than {_MIN_TOKEN_CHARACTERS} printable characters"
         raise InputError(f"--token-file: {problem}; `openssl rand -hex 24` writes a good one")
     return token
 

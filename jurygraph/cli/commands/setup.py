@@ -134,8 +134,8 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
     yield SetupCheck("for agents", True, str(files("jurygraph") / "SKILL.md"))
     yield SetupCheck("models", True, f"{model_forms('and')} (litellm)")
     keys = [name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name)]
-    listed = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
-    yield SetupCheck("keys", True if keys else None, listed)
+    keys_text = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
+    yield SetupCheck("keys", True if keys else None, keys_text)
     yield from _check_extras()
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):

@@ -305,8 +305,8 @@ def _format_of_file(output: str | None) -> str:
     for name, (form, *_) in EXPORTERS.items():
         format_of_suffix.setdefault(form.suffix, name)
     if suffix not in format_of_suffix:
-        listed = ", ".join(format_of_suffix)
-        hint = f"end it in {listed}, or use --to"
+        suffixes_text = ", ".join(format_of_suffix)
+        hint = f"end it in {suffixes_text}, or use --to"
         if suffix in (".html", ".pdf"):
             hint = f"{hint}; `jurygraph report` writes a page that can be printed"
         raise InputError(f"{output}: its ending names no format; {hint}")

@@ -530,13 +530,15 @@ def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
         jurygraph study ranking run
         jurygraph study ranking run --set rubric.kappa=2 --json
     """
-    from jurygraph.runs.workflows.deciding import pack_groups
+    from jurygraph.runs.workflows.deciding import read_packed_groups
     from jurygraph.studies.ranking import AgentRanker, measure_ranking
 
     tried = settings or []
 
-    def read(stored: Run, advance: ProgressCallback) -> Report:
-        return measure_ranking(AgentRanker(stored, pack_groups(stored, advance)), tried)
+    def read(opened_run: Run, advance: ProgressCallback) -> Report:
+        return measure_ranking(
+            AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried
+        )
 
     (report,) = read_runs([run], read)
     return report

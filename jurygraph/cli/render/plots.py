@@ -18,7 +18,7 @@ METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 _LINE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
-_MAX_LARGE = 4
+_MAX_LARGE_PANELS = 4
 _MAX_LABELS = 12
 _TITLE_WIDTH = 60
 """Characters of a line of a title, which is a sentence."""
@@ -41,7 +41,7 @@ def draw_plots(plots: Sequence[Plot], file: Path | IO[bytes], suffix: str) -> No
 
     rows = -(-len(plots) // 2)
     columns = min(2, len(plots))
-    height = 3.4 if len(plots) <= _MAX_LARGE else 1.9
+    height = 3.4 if len(plots) <= _MAX_LARGE_PANELS else 1.9
     with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0, "text.parse_math": False}):
         figure = Figure(figsize=(5.0 * columns, height * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()

@@ -100,9 +100,9 @@ class ReportOutput:
         pictures = []
         if can_draw():
             for panel in panels:
-                drawn = BytesIO()
-                draw_plots([panel], drawn, ".svg")
-                pictures.append((panel.title, drawn.getvalue()))
+                svg_buffer = BytesIO()
+                draw_plots([panel], svg_buffer, ".svg")
+                pictures.append((panel.title, svg_buffer.getvalue()))
         elif panels:
             print_message(
                 f"{self.html}: without plots, which need matplotlib; pip install 'jurygraph[plot]'"

@@ -220,10 +220,10 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
     lines = ["", *format_table(["model requests", "low", "expected", "worst"], rows)]
     if is_escalated:
         lines.append("low: no question is escalated; expected and worst: all are")
-    answered = f"answered without a request: {model.from_cache} from the cache"
+    cache_note = f"answered without a request: {model.from_cache} from the cache"
     if model.from_run:
-        answered += f", {model.from_run} from recorded calls"
-    return [*lines, answered, ASSUMPTIONS]
+        cache_note += f", {model.from_run} from recorded calls"
+    return [*lines, cache_note, ASSUMPTIONS]
 
 
 def _cost_cell(load: "CallLoad") -> float | str:

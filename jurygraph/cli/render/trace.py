@@ -175,11 +175,11 @@ def _note_lines(view: TraceView) -> Iterator[str]:
         yield f"material {material.name}: {note}"
 
 
-def _verdict_heading(explained: ExplainedVerdict) -> str:
-    verdict = explained.verdict
+def _verdict_heading(explained_verdict: ExplainedVerdict) -> str:
+    verdict = explained_verdict.verdict
     question = escape_line(verdict.question)
-    if explained.opponent:
-        question += f" against {escape_line(explained.opponent)}"
+    if explained_verdict.opponent:
+        question += f" against {escape_line(explained_verdict.opponent)}"
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         # a variant: its quotations refer to that text
         question += f" of {escape_line(verdict.responses[0])}"
@@ -189,15 +189,15 @@ def _verdict_heading(explained: ExplainedVerdict) -> str:
         question += f" by {escape_line(verdict.judge)}"
     if verdict.sample:
         question += f", sample {verdict.sample + 1}"
-    answer = format_number(explained.score) if verdict.status == "ok" else verdict.status
-    answer = explained.prediction or answer
+    answer = format_number(explained_verdict.score) if verdict.status == "ok" else verdict.status
+    answer = explained_verdict.prediction or answer
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     evaluator = escape_line(f"{verdict.evaluator}, version {version}")
     return f"  {question}  {answer}  ({evaluator})"
 
 
-def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
-    verdict = explained.verdict
+def _verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
+    verdict = explained_verdict.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
         lines.append(_describe_failure(verdict, verdict.reason))
@@ -207,8 +207,8 @@ def _verdict_details(explained: ExplainedVerdict) -> Iterator[str]:
         lines.append(f"unsupported: {UNSUPPORTED_RULE_WORDS[verdict.unsupported]}")
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
-        if explained.effect == "discarded":
-            line += f", discarded: it is below {explained.required_confidence:.4f}"
+        if explained_verdict.effect == "discarded":
+            line += f", discarded: it is below {explained_verdict.required_confidence:.4f}"
         lines.append(line)
     if verdict.steps:
         steps = []

@@ -21,10 +21,10 @@ from jurygraph.safety.gates import SHORT_MARK_LENGTH
 _FILE_SIGNATURE = b"GGUF"
 _FIRST_LIMIT_SECONDS = 600.0  # seconds
 _PATIENCE_FACTOR = 4.0
-_LEAST_LETTERS = 40  # of a string in a reply
+_MIN_STRING_LETTERS = 40  # of a string in a reply
 # about three sentences: a small model that repeats itself writes up to the bound
-_MOST_LETTERS = 240
-_LEAST_DIGIT = 1e-6  # of a number in a reply, which would end as little as a string
+_MAX_STRING_LETTERS = 240
+_SMALLEST_STEP = 1e-6  # of a number in a reply, which would end as little as a string
 _MAX_NUMBER = 10**12
 
 
@@ -215,7 +215,7 @@ def bound_values(schema: dict[str, Any], max_tokens: Any) -> dict[str, Any]:
     if not isinstance(max_tokens, int):
         return schema
     share = 2 * max_tokens // max(1, _count_strings(schema))
-    return dict(_bound_lengths(schema, min(_MOST_LETTERS, max(_LEAST_LETTERS, share))))
+    return dict(_bound_lengths(schema, min(_MAX_STRING_LETTERS, max(_MIN_STRING_LETTERS, share))))
 
 
 def _count_strings(part: dict[str, Any]) -> int:
@@ -236,7 +236,7 @@ def _bound_lengths(part: Any, letters: int) -> Any:
     if part.get("type") == "string" and not part.keys() & {"enum", "const"}:
         bounded["maxLength"] = min(letters, part.get("maxLength", letters))
     if part.get("type") == "number":
-        bounded["multipleOf"] = _LEAST_DIGIT
+        bounded["multipleOf"] = _SMALLEST_STEP
     if part.get("type") in ("number", "integer"):
         if not part.keys() & {"minimum", "exclusiveMinimum"}:
             bounded["minimum"] = -_MAX_NUMBER

@@ -97,7 +97,7 @@ _FIXED_ARGUMENTS = {
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 
-MOST_VALUES = 1_000_000
+MAX_REPLY_VALUES = 1_000_000
 """Most JSON values in a reply: the log probabilities of the longest replies have about as many.
 
 The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for a minute, in which nothing else runs.
@@ -231,8 +231,8 @@ async def _send(request: httpx.Request) -> httpx.Response:
 
 def _parse_reply(content: bytes) -> Any:
     """Return the JSON value of a reply. Raises `Fault` if it is none, or one that litellm would take too long for."""
-    if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
-        raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
+    if content.count(b",") + content.count(b"{") + content.count(b"[") > MAX_REPLY_VALUES:
+        raise Fault("too-large", f"the reply has more than {MAX_REPLY_VALUES:,} values")
     try:
         return from_json(content)
     except ValueError as error:

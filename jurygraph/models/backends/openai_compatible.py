@@ -158,7 +158,7 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
 
 
 T = TypeVar("T")
-_MOST_TOKENS = 1 << 31
+_TOKEN_COUNT_LIMIT = 1 << 31
 _KEY_PATTERN = re.compile(r"[!-~]+")
 _NO_ADDRESS_HINT = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
@@ -329,4 +329,4 @@ def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Rep
 
 def _read_count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
-    return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
+    return count if type(count) is int and 0 <= count < _TOKEN_COUNT_LIMIT else None

@@ -45,7 +45,7 @@ _COMPARED_FIELDS = (
 _DERIVED_FIELDS = "status data variants evidence failure note call calls lookups".split()
 
 
-_MOST_QUESTIONS = 3
+_MAX_QUESTIONS_LISTED = 3
 """Questions that are named whose tool has another result now."""
 
 
@@ -157,31 +157,31 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
-    async def check_lookup(self, stored: StoredLookup, planned: PlannedLookup) -> None:
-        lookup = stored.lookup
-        if problem := find_lookup_forgery(stored, planned):
+    async def check_lookup(self, stored_lookup: StoredLookup, planned: PlannedLookup) -> None:
+        lookup = stored_lookup.lookup
+        if problem := find_lookup_forgery(stored_lookup, planned):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
         now = await planned.make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
-            self.changed[lookup.id] = stored, now
+            self.changed[lookup.id] = stored_lookup, now
 
 
 _PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_lookup_forgery(stored: StoredLookup, planned: PlannedLookup) -> str | None:
+def find_lookup_forgery(stored_lookup: StoredLookup, planned: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED_FIELDS:
-        if getattr(stored.lookup, name) != getattr(planned.lookup, name):
+        if getattr(stored_lookup.lookup, name) != getattr(planned.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
-    then, now = stored.arguments, planned.arguments
+    then, now = stored_lookup.arguments, planned.arguments
     # the known secrets depend on the environment, as for verdicts
     if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
         return "its arguments are not those of the reply that led to it"
-    if sha256(stored.result.encode()).hexdigest() != stored.lookup.result:
+    if sha256(stored_lookup.result.encode()).hexdigest() != stored_lookup.lookup.result:
         return "its result does not have the digest that was recorded"
     return None
 
@@ -203,15 +203,15 @@ class _Verifier:
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         run = self._run
-        stored = [item.trace for item in scored]
-        verdicts = _verdicts_about_responses(stored)
+        stored_traces = [item.trace for item in scored]
+        verdicts = _verdicts_about_responses(stored_traces)
         task = run.task(group.key)
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
             return {"erased": len(verdicts)}
         self._calls.last_record = group.seq
         quotations = 0
-        for trace, response in zip(stored, responses, strict=True):
+        for trace, response in zip(stored_traces, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
         plan = run.plan_of(task.id)
         if problem := find_other_version(plan, self._jury.context):
@@ -228,19 +228,19 @@ class _Verifier:
         recorded_answers = {
             verdict.key: verdict for verdict in verdicts if _is_recalled(verdict, own_model)
         }
-        calls = chain.from_iterable(trace.calls for trace in stored)
+        calls = chain.from_iterable(trace.calls for trace in stored_traces)
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
-        external = self._external_material(stored)
+        external = self._external_material(stored_traces)
         self._calls.hidden = self._unanswered
         results = ReusedResults(recorded_answers, external)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
-        if traces[0].group != stored[0].group:
+        if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
-        self._refuse_changed_results(stored)
-        for stored_trace, new_trace in zip(stored, traces, strict=True):
+        self._refuse_changed_results(stored_traces)
+        for stored_trace, new_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, new_trace)
-        self._compare_material(stored, traces)
+        self._compare_material(stored_traces, traces)
         recomputed = {verdict.key: verdict for verdict in _verdicts_about_responses(traces)}
         # Verdicts that a branch took from another run, which has their calls.
         reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
@@ -259,10 +259,10 @@ class _Verifier:
     def _is_from_origin(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
 
-    def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
+    def _external_material(self, stored_traces: Sequence[Trace]) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
         external: dict[tuple[str, str], Material] = {}
-        for trace in stored:
+        for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
                     label = self._label(trace.response_id, "material", material.name)
@@ -270,8 +270,10 @@ class _Verifier:
                     external[material.name, trace.response_id] = material
         return external
 
-    def _compare_material(self, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
-        for stored_trace, new_trace in zip(stored, recomputed, strict=True):
+    def _compare_material(
+        self, stored_traces: Sequence[Trace], recomputed: Sequence[Trace]
+    ) -> None:
+        for stored_trace, new_trace in zip(stored_traces, recomputed, strict=True):
             derived = {material.name: material for material in new_trace.material}
             if {material.name for material in stored_trace.material} != derived.keys():
                 label = self._label(stored_trace.response_id)
@@ -285,39 +287,43 @@ class _Verifier:
 
     def _compare_verdict(
         self,
-        stored: RecordedVerdict,
+        stored_verdict: RecordedVerdict,
         recomputed: Mapping[VerdictKey, RecordedVerdict],
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
-        label = self._label(stored.about, "verdict", stored.question)
-        unanswered_key = VerdictKey(stored.question, stored.about, (), 0, turn=stored.turn)
-        new_verdict = recomputed.get(stored.key) or recomputed.get(unanswered_key)
+        label = self._label(stored_verdict.about, "verdict", stored_verdict.question)
+        unanswered_key = VerdictKey(
+            stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
+        )
+        new_verdict = recomputed.get(stored_verdict.key) or recomputed.get(unanswered_key)
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
-        if is_erased(stored):
+        if is_erased(stored_verdict):
             return "erased"
-        is_gated = not {stored.gated_by, new_verdict.gated_by}.isdisjoint(
+        is_gated = not {stored_verdict.gated_by, new_verdict.gated_by}.isdisjoint(
             (NO_VARIANT_GATE, *RESPONSE_GATES)
         )
         if (
-            not stored.calls
+            not stored_verdict.calls
             and not is_gated
             and self._jury.evaluators[new_verdict.evaluator].uses_model
         ):
             return "needing_model"
-        if stored.calls and _is_unrecorded(new_verdict) and not _is_excused(stored):
-            self._require_calls(label, stored)
-            if stored.lookups and all(self._is_answered(use.id) for use in stored.calls):
+        if stored_verdict.calls and _is_unrecorded(new_verdict) and not _is_excused(stored_verdict):
+            self._require_calls(label, stored_verdict)
+            if stored_verdict.lookups and all(
+                self._is_answered(use.id) for use in stored_verdict.calls
+            ):
                 raise TraceMismatch(
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
             return "needing_model"
-        _require_workspace(label, stored, new_verdict)
-        if _is_excused(stored) or _is_excused(new_verdict):
+        _require_workspace(label, stored_verdict, new_verdict)
+        if _is_excused(stored_verdict) or _is_excused(new_verdict):
             return "transient_failures"
-        _require_same(label, _COMPARED_FIELDS, stored, new_verdict)
-        return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
+        _require_same(label, _COMPARED_FIELDS, stored_verdict, new_verdict)
+        return "needing_model" if _is_recalled(stored_verdict, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where a call is in no run, unless a run is missing that could have it.
@@ -364,8 +370,8 @@ class _Verifier:
         number = evidence.source.removeprefix(TOOL_SOURCE)
         if number == evidence.source:
             return None
-        stored = self._calls.find_lookup(item.lookups[int(number) - 1])
-        return None if stored is None else stored.result
+        stored_lookup = self._calls.find_lookup(item.lookups[int(number) - 1])
+        return None if stored_lookup is None else stored_lookup.result
 
     def _require_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
@@ -389,7 +395,7 @@ class _Verifier:
                         f"{self._run.ledger.path}: {problem} in the run, now {version}"
                     )
 
-    def _refuse_changed_results(self, stored: Sequence[Trace]) -> None:
+    def _refuse_changed_results(self, stored_traces: Sequence[Trace]) -> None:
         """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
@@ -400,7 +406,7 @@ class _Verifier:
         problems: dict[bool, str] = {}
         affected_responses: set[str] = set()
         affected_questions: dict[str, None] = {}
-        for trace in stored:
+        for trace in stored_traces:
             for kind, item in _items_of_response(trace):
                 label = self._label(trace.response_id, kind, _name_of(item))
                 for number, lookup in enumerate(item.lookups, start=1):
@@ -416,20 +422,20 @@ class _Verifier:
                         problems.setdefault(has_loss, problem)
         if problems:
             problem = problems.get(True) or problems[False]
-            share = f"{len(affected_responses)} of {len(stored)} responses of the task"
+            share = f"{len(affected_responses)} of {len(stored_traces)} responses of the task"
             if len(affected_questions) > 1:
-                names = list(affected_questions)[:_MOST_QUESTIONS]
+                names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
                 rest = ", …" if len(affected_questions) > len(names) else ""
                 share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
             raise TraceMismatch(f"{problem}; it is so for {share}")
 
-    def _compare_lookups(self, stored: Trace, recomputed: Trace) -> None:
+    def _compare_lookups(self, stored_trace: Trace, recomputed: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
         recorded = {lookup.id: lookup for lookup in recomputed.lookups}
-        for lookup in stored.lookups:
+        for lookup in stored_trace.lookups:
             record = recorded.get(lookup.id, lookup)
             if record != lookup.model_copy(update={"duration": record.duration}):
-                label = self._label(stored.response_id)
+                label = self._label(stored_trace.response_id)
                 raise TraceMismatch(
                     f"{label}: a call of {lookup.tool} is not the one in its record"
                 )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
-_BATCH_GROUPS = 64
+_GROUPS_PER_BATCH = 64
 
 
 def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
@@ -81,7 +81,7 @@ def recompute_rewards(
 ) -> Iterator[tuple[TraceWithoutTexts, Body]]:
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     remaining = iter(groups)
-    while batch := list(islice(remaining, _BATCH_GROUPS)):
+    while batch := list(islice(remaining, _GROUPS_PER_BATCH)):
         stored = [group_verdicts(run, group, decision_of(group)) for group in batch]
         for group, rows in zip(batch, decide_groups(stored, combiners), strict=True):
             if isinstance(rows, Exception):

@@ -30,7 +30,7 @@ ASSUMPTIONS = (
     "failed requests, and requests that depend on a reply not known yet"
 )
 
-_USUAL_LOOKUPS = 2
+_LOOKUPS_PER_INVESTIGATION = 2
 _USUAL_RESULT_TOKENS = 300  # tokens
 
 
@@ -154,7 +154,7 @@ def _estimate_loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, 
     if request.investigation is None:
         return low, expected, worst
     steps = request.investigation.steps_left
-    usual_steps = min(_USUAL_LOOKUPS, steps)
+    usual_steps = min(_LOOKUPS_PER_INVESTIGATION, steps)
     # each step reads again all questions and results before it
     found = request.investigation.tokens_left * 4 + steps * (max_reply + 2 * TEMPLATE_TOKENS)
     usual_found = usual_steps * _USUAL_RESULT_TOKENS

@@ -197,7 +197,7 @@ class ValuesByOutcome:
         return FailedRewards(self._number_failed, False)
 
 
-_MOST_UNSEEN = 3
+_MAX_UNSEEN_NAMED = 3
 """Ids of responses that are named for which a judge looked nothing up."""
 
 
@@ -289,7 +289,9 @@ class Summary:
         self.investigated += bool(with_tools)
         if not all(verdict.get("lookups") for verdict in with_tools):
             self.unseen += 1
-            self.unseen_responses = sorted([*self.unseen_responses, response_id])[:_MOST_UNSEEN]
+            self.unseen_responses = sorted([*self.unseen_responses, response_id])[
+                :_MAX_UNSEEN_NAMED
+            ]
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
 

@@ -156,7 +156,7 @@ def config_text(config: Config) -> bytes:
     return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
 
 
-_LONGEST_HOLDER = 1_000  # characters
+_MAX_HOLDER_LENGTH = 1_000  # characters
 
 
 def acquire_lock(path: Path) -> IO[str]:
@@ -244,7 +244,7 @@ def _read_holder(file: IO[str]) -> dict[str, Any] | None:
     file.seek(0)
     try:
         # versions before this one wrote behind what a killed holder had left, and filled the gap with zeros
-        holder = json.loads(file.read(_LONGEST_HOLDER).lstrip("\0"))
+        holder = json.loads(file.read(_MAX_HOLDER_LENGTH).lstrip("\0"))
     except ValueError:  # also what is no UTF-8
         return None
     return (

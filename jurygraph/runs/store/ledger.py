@@ -153,7 +153,7 @@ _SELECT_GROUPS = """
                  WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
     FROM records WHERE kind = 'group' AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
-_PAGE_ROWS = 500
+_ROWS_PER_PAGE = 500
 _ROWS_PER_STATEMENT = 500
 """Six values a row make less than SQLite takes, 32,766."""
 BUSY_TIMEOUT = 5.0
@@ -243,12 +243,12 @@ class Ledger:
         records: list[_Row] = []
         texts: list[_Row] = []
         head = self.head
-        for seq, (record, record_texts) in enumerate(copies, start=self.count + 1):
+        for seq, (record, salted_texts) in enumerate(copies, start=self.count + 1):
             old_seq, kind, key, at, body, _ = record
             head = link_of(head, seq, kind, key, at, body)
             records.append((seq, kind, key, at, body, head))
             shift = (seq - old_seq) * MAX_TEXTS_PER_RECORD
-            texts += [(number + shift, salt, content) for number, salt, content in record_texts]
+            texts += [(number + shift, salt, content) for number, salt, content in salted_texts]
         return self._insert(records, texts)
 
     def _insert(self, records: Sequence[_Row], texts: Sequence[_Row]) -> int:
@@ -364,11 +364,11 @@ class Ledger:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
         last = self.count if up_to is None else up_to
         where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
-        query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_PAGE_ROWS}"
+        query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_ROWS_PER_PAGE}"
         while True:
             rows = self._rows(query, after, last, *kinds)
             yield from map(Record._make, rows)
-            if len(rows) < _PAGE_ROWS:
+            if len(rows) < _ROWS_PER_PAGE:
                 return
             after = rows[-1][0]
 
@@ -413,11 +413,11 @@ class Ledger:
             texts_by_record = groupby(texts, key=lambda text: text[0] // MAX_TEXTS_PER_RECORD)
             seq, rows = next(texts_by_record, (0, ()))
             for record in self.verified_records(first, last):
-                record_texts: list[_Row] = []
+                salted_texts: list[_Row] = []
                 if seq == record.seq:
-                    record_texts = list(rows)
+                    salted_texts = list(rows)
                     seq, rows = next(texts_by_record, (0, ()))
-                yield RecordCopy(record, record_texts)
+                yield RecordCopy(record, salted_texts)
 
     def _link_before(self, seq: int) -> bytes:
         return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link
@@ -446,8 +446,8 @@ class Ledger:
     def find_keys(self, kind: str, keys: Sequence[str]) -> set[str]:
         """Return those of the keys that records of a kind have."""
         found: set[str] = set()
-        for start in range(0, len(keys), _PAGE_ROWS):
-            part = keys[start : start + _PAGE_ROWS]
+        for start in range(0, len(keys), _ROWS_PER_PAGE):
+            part = keys[start : start + _ROWS_PER_PAGE]
             marks = ", ".join("?" * len(part))
             query = f"SELECT key FROM records WHERE kind = ? AND key IN ({marks})"
             found.update(key for (key,) in self._rows(query, kind, *part))

@@ -282,8 +282,8 @@ def unpack_response(
 
 
 _VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
-_LISTS = ("examples", "calls", "steps")
-_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LISTS})
+_LIST_FIELDS = ("examples", "calls", "steps")
+_PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
 
 
@@ -300,7 +300,7 @@ def _pack_verdict(
     body: Body = {"question": index, **_unusual_fields(fields, defaults)}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    for name in _LISTS:
+    for name in _LIST_FIELDS:
         if fields[name]:
             body[name] = [item.model_dump() for item in fields[name]]
     if verdict.swap is not None:

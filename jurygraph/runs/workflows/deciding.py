@@ -71,7 +71,9 @@ class PackedGroup(NamedTuple):
     cells: bytes
 
 
-def pack_groups(run: Run, report: ProgressCallback = lambda count: None) -> Iterator[PackedGroup]:
+def read_packed_groups(
+    run: Run, report: ProgressCallback = lambda count: None
+) -> Iterator[PackedGroup]:
     """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
 
     Raises `TraceMismatch` where the run was changed.
@@ -161,7 +163,7 @@ class VerdictTables:
         self._surveyed_task = lru_cache(_MAX_PLANNED_TASKS)(self._read_surveyed_task)
         groups_by_plan: dict[Any, list[PackedGroup]] = defaultdict(list)
         rows: Counter[Any] = Counter()
-        for group in pack_groups(run) if groups is None else groups:
+        for group in read_packed_groups(run) if groups is None else groups:
             key = group.plan, tuple(group.widths)
             groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
@@ -230,25 +232,27 @@ class VerdictTables:
 def _pack_table(table: VerdictTable) -> tuple[list[int], bytes]:
     """Return the widths and the cells of a table, as `PackedGroup` has them."""
     widths = [arrays.value.shape[1] for arrays in table.columns.values()]
-    packed = np.empty((table.rows, sum(widths)), _CELL_TYPE)
-    for columns, arrays in zip(_split_cells(packed, widths), table.columns.values(), strict=True):
+    cell_rows = np.empty((table.rows, sum(widths)), _CELL_TYPE)
+    for columns, arrays in zip(
+        _split_cells(cell_rows, widths), table.columns.values(), strict=True
+    ):
         for name in ScoreArrays._fields:
             columns[name] = getattr(arrays, name)
-    return widths, packed.tobytes()
+    return widths, cell_rows.tobytes()
 
 
 def _unpack_table(
     questions: Sequence[Question], rows: int, widths: Sequence[int], cells: bytes
 ) -> VerdictTable:
     """Return the table of so many rows from its cells."""
-    packed = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
+    cell_rows = np.frombuffer(cells, _CELL_TYPE).reshape(rows, sum(widths))
     columns = {}
-    for question, part in zip(questions, _split_cells(packed, widths), strict=True):
+    for question, part in zip(questions, _split_cells(cell_rows, widths), strict=True):
         arrays = [np.ascontiguousarray(part[name]) for name in ScoreArrays._fields]
         columns[question.id] = ScoreArrays._make(arrays)
     return make_table(questions, rows, columns)
 
 
-def _split_cells(packed: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
+def _split_cells(cell_rows: NDArray[Any], widths: Sequence[int]) -> list[NDArray[Any]]:
     """Return the cells of each question, [R,K], as parts of all of them."""
-    return np.split(packed, np.cumsum(widths)[:-1], axis=1) if widths else []
+    return np.split(cell_rows, np.cumsum(widths)[:-1], axis=1) if widths else []

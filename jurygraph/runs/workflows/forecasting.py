@@ -20,9 +20,9 @@ class Forecaster:
     `plan_notes` are those of the plans so far.
     """
 
-    def __init__(self, job: TaskFileJob, stored: StoredWork) -> None:
+    def __init__(self, job: TaskFileJob, stored_work: StoredWork) -> None:
         self._job = job
-        self._stored = stored
+        self._stored_work = stored_work
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
         self.plan_notes = PlanNotes()
@@ -39,7 +39,7 @@ class Forecaster:
             with ExitStack() as opened:
                 calls = self._open_stored_calls(opened)
                 estimator = Estimator(jury.gateways, calls, jury.config.only_then)
-                for task, responses in self._stored.remaining_pairs():
+                for task, responses in self._stored_work.remaining_pairs():
                     await self._add_task(task, responses, estimator, calls)
                     report(len(responses))
         finally:
@@ -51,7 +51,7 @@ class Forecaster:
     def _open_stored_calls(self, opened: ExitStack) -> CallStore:
         """Return the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
-        ledgers = [] if self._stored.run is None else [self._stored.run.ledger]
+        ledgers = [] if self._stored_work.run is None else [self._stored_work.run.ledger]
         ledgers += branch.ledgers if branch else ()
         path = self._job.folder / PLANNING_FILE
         planning = Ledger.open(path) if path.exists() else None

@@ -37,7 +37,7 @@ StartProgress = Callable[[int], AbstractContextManager[ProgressCallback]]
 _CALL_KINDS = ("call", "lookup")
 _REPLY_INDEX = 1
 """The index of the reply, or of the result, among the texts of a call of a model or of a tool."""
-_BATCH_COPIES = 500
+_COPIES_PER_BATCH = 500
 
 
 def merge_shards(
@@ -243,7 +243,7 @@ class _Merger:
                 problem = "its texts are not those that were written"
                 raise TraceMismatch(f"{run.ledger.path}, {record_label(copy.record)}: {problem}")
             self._copies.append(copy)
-        if len(self._copies) > _BATCH_COPIES:
+        if len(self._copies) > _COPIES_PER_BATCH:
             self._write()
 
     def _refuse_lost_records(self) -> None:

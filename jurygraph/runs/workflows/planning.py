@@ -76,7 +76,7 @@ class JobPlanner:
     """
 
     job: TaskFileJob
-    stored: StoredWork
+    stored_work: StoredWork
     totals: RunTotals
     switch: StopSwitch
     stored_calls: int = field(default=0, init=False)
@@ -89,7 +89,7 @@ class JobPlanner:
         """
         self.job.refuse_unknown_names()
         self.job.refuse_missing_workspaces()
-        run = self.stored.create_run_if_missing()
+        run = self.stored_work.create_run_if_missing()
         gateways = self.job.jury.gateways
         calls = self._open_calls(run)
         try:

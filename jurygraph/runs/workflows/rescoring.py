@@ -300,7 +300,7 @@ class JudgeVote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LearnedPanel:
+class LearnedConfusions:
     """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
     Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
@@ -318,7 +318,7 @@ class LearnedPanel:
 
 def learn_confusions(
     run: Run, config: Config, component: str, report: ProgressCallback
-) -> LearnedPanel:
+) -> LearnedConfusions:
     """Return the confusions of a component's judges, fitted to a run's verdicts (STABLEVAL, Algorithm 1, converged).
 
     `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
@@ -356,7 +356,7 @@ def learn_confusions(
 
 def _fit(
     config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]
-) -> LearnedPanel:
+) -> LearnedConfusions:
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
     ordered = sorted(votes)
     responses = len({vote.response for vote in votes})
@@ -366,16 +366,16 @@ def _fit(
     fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
-        return LearnedPanel(config, None, {}, responses, len(fitted.items), (reason,))
+        return LearnedConfusions(config, None, {}, responses, len(fitted.items), (reason,))
     confusions = to_confusions(fitted, levels)
     params = {
         **config.components[component].params,
         "confusions": confusions.model_dump(mode="json"),
     }
     qualities = {str(name): quality for name, quality in fitted.annotators().items()}
-    learned = _with_params(config, component, params)
-    return LearnedPanel(
-        learned, confusions, qualities, responses, len(fitted.items), fitted.warnings
+    learned_config = _with_params(config, component, params)
+    return LearnedConfusions(
+        learned_config, confusions, qualities, responses, len(fitted.items), fitted.warnings
     )
 
 

@@ -30,7 +30,7 @@ class JobScorer:
     """Scores the groups of the planned tasks, each of which is stored once it is finished."""
 
     job: TaskFileJob
-    stored: StoredWork
+    stored_work: StoredWork
     planned: PlannedTasks
     totals: RunTotals
     switch: StopSwitch
@@ -63,10 +63,10 @@ class JobScorer:
         finally:
             await jury.gateways.close()
             recorder.flush()
-        self.stored.close_run_if_complete()
+        self.stored_work.close_run_if_complete()
 
     def _start_groups(self) -> Iterator[Group]:
-        for task, responses in self.switch.until_stopped(self.stored.remaining_pairs()):
+        for task, responses in self.switch.until_stopped(self.stored_work.remaining_pairs()):
             plan = self.planned.take_plan(task)
             reusable = self.job.find_reusable_results(task, responses, plan)
             yield Group(task, responses, plan, reusable)

@@ -155,15 +155,19 @@ class StoredWork(AbstractContextManager["StoredWork"]):
 
 
 def choose_chat_columns(
-    path: str | Path, folder: Path, named: TableColumns | None
+    path: str | Path, folder: Path, named_columns: TableColumns | None
 ) -> TableColumns | None:
     """Return the columns by which a run in a folder reads this file, of those that a user named; None if none.
 
     A file of chats has columns that need no name. Runs that were made before these were read kept them as labels. They
     go on with that: the tasks that are left are read like those that are scored, and are the tasks that were planned.
     """
-    columns = columns_of_chats(path) if named is None else add_columns_of_chats(path, named)
-    if columns is None or columns == named or not (folder / LEDGER_FILE).is_file():
+    columns = (
+        columns_of_chats(path)
+        if named_columns is None
+        else add_columns_of_chats(path, named_columns)
+    )
+    if columns is None or columns == named_columns or not (folder / LEDGER_FILE).is_file():
         return columns
     ledger = open_ledger(folder)
     if ledger is None:

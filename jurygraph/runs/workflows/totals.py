@@ -16,12 +16,12 @@ from jurygraph.schema import Call, Trace
 class RunTotals:
     """The summary of a run, with its bill."""
 
-    def __init__(self, jury: Jury, stored: Run | None) -> None:
+    def __init__(self, jury: Jury, earlier_run: Run | None) -> None:
         """Count what is stored, if there is a run."""
         self.summary = Summary()
         self._gateways = jury.gateways
-        if stored is not None:
-            self._add_stored(stored)
+        if earlier_run is not None:
+            self._add_stored(earlier_run)
 
     def _add_stored(self, run: Run) -> None:
         self.add_calls(run, run.planning_calls())

@@ -95,11 +95,11 @@ def attack_text(attack: Attack, task: Task) -> str | None:
         bodies = [body for _, body in sorted(_load_file("bodies").items())]
         index = int(digest_of(attack.id)[:8], 16) % len(bodies)
         text = text.replace("{body}", bodies[index])
-    for form, transform in _REFERENCE_FORMS.items():
-        if form in text:
+    for placeholder, write_reference in _REFERENCE_WRITERS.items():
+        if placeholder in text:
             if task.reference is None:
                 return None
-            text = text.replace(form, transform(task.reference))
+            text = text.replace(placeholder, write_reference(task.reference))
     return text
 
 
@@ -120,7 +120,7 @@ def _to_full_width(text: str) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
 
 
-_REFERENCE_FORMS: Mapping[str, Callable[[str], str]] = {
+_REFERENCE_WRITERS: Mapping[str, Callable[[str], str]] = {
     "{reference}": lambda text: text,
     "{reference:capitals}": str.upper,
     "{reference:word-a-line}": lambda text: "\n".join(text.split()),

@@ -11,8 +11,8 @@ from scipy import stats
 
 from jurygraph.agents.data_analyzer import (
     CUSUM_REFERENCES,
-    LEARNING_SCORES,
     MIN_CUSUM_WEIGHT,
+    SCORES_BEFORE_TESTS,
     TESTS_PER_SERIES,
     DriftTests,
     Measure,
@@ -38,7 +38,7 @@ class ReferenceDetector:
 
     def feed(self, score: float) -> float:
         n = len(self.scores)
-        if n < LEARNING_SCORES:
+        if n < SCORES_BEFORE_TESTS:
             self.scores.append(score)
             return math.nan
         t = (score - np.mean(self.scores)) / (np.std(self.scores, ddof=1) * math.sqrt(1 + 1 / n))
@@ -72,9 +72,9 @@ def test_the_array_form_equals_the_reference() -> None:
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
     tests = DriftTests((4000, 1), NEVER)
-    steps = range(1, LEARNING_SCORES + 6)
+    steps = range(1, SCORES_BEFORE_TESTS + 6)
     u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1))))[:, 0] for step in steps])
-    first = u[LEARNING_SCORES:]
+    first = u[SCORES_BEFORE_TESTS:]
     assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
     assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
 
@@ -94,9 +94,9 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
     tests = DriftTests((1,), NEVER)
     rng = np.random.default_rng(7)
-    for step in range(1, LEARNING_SCORES + 1):
+    for step in range(1, SCORES_BEFORE_TESTS + 1):
         tests.feed(step, measure([rng.normal()]))
-    for step in range(LEARNING_SCORES + 1, LEARNING_SCORES + 6):
+    for step in range(SCORES_BEFORE_TESTS + 1, SCORES_BEFORE_TESTS + 6):
         tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
     assert tests.cusum[0, 0, 0] > 5
     fell = []

@@ -17,9 +17,9 @@ from jurygraph.agents.data_synthesizer import (
     STATEMENT_KINDS,
     CorrectAnswer,
     TextEdit,
+    check_final_answer,
     choose_some,
     edits_by_rule,
-    matching_answer,
     missing_step_edits,
     other_answer_edits,
     wrong_result_edits,
@@ -35,7 +35,7 @@ RIGHT = (
 
 
 def correct_answer(text: str = RIGHT, reference: str = "A: 7") -> CorrectAnswer:
-    found = matching_answer(text, reference)
+    found = check_final_answer(text, reference)
     assert isinstance(found, CorrectAnswer)
     return found
 
@@ -89,11 +89,11 @@ def test_the_changed_result_is_false(left: int, right: int, sign: str) -> None:
 
 
 def test_only_a_solution_with_the_answer_of_the_reference_is_known_to_be_right() -> None:
-    assert matching_answer(RIGHT, "The answer is 8") is False
-    assert matching_answer("no answer", "A: 7") is False
-    assert matching_answer(RIGHT, None) is True
-    assert matching_answer(RIGHT, "An essay\nof two lines") is True
-    assert matching_answer(RIGHT, "x + 1") is False
+    assert check_final_answer(RIGHT, "The answer is 8") is False
+    assert check_final_answer("no answer", "A: 7") is False
+    assert check_final_answer(RIGHT, None) is True
+    assert check_final_answer(RIGHT, "An essay\nof two lines") is True
+    assert check_final_answer(RIGHT, "x + 1") is False
     assert correct_answer().span.text == "7"
 
 
@@ -130,7 +130,7 @@ def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> 
 @pytest.mark.parametrize("answer", ["-7", "1/2", "\\frac{1}{2}", "20%", "7 + 0"])
 def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
     text = f"So 3 + 4 = 7\nA: {answer}"
-    found = matching_answer(text, f"A: {answer}")
+    found = check_final_answer(text, f"A: {answer}")
     assert (
         found is False
         or list(other_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
@@ -201,7 +201,7 @@ def _contrasts() -> Iterator[Contrasted]:
             if response.metadata["is_correct"]:
                 text = response.text
                 for edit in edits_by_rule(
-                    text, view, matching_answer(text, view.reference), STATEMENT_KINDS
+                    text, view, check_final_answer(text, view.reference), STATEMENT_KINDS
                 ):
                     yield Contrasted(task.query, response.id, text, edit)
 

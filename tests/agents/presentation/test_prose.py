@@ -17,7 +17,7 @@ from jurygraph.agents.presentation.prose import (
     keep_faithful_variants,
     present_prose,
     read_prose,
-    split,
+    split_into_pieces,
 )
 from jurygraph.agents.presentation.variants import Presentation, PresentationSet
 from jurygraph.planner import Planner
@@ -90,7 +90,7 @@ def prose() -> Prose:
 
 @given(st.text(alphabet="Ab. \n-#1:*|!?“”。", max_size=60))
 def test_the_pieces_of_any_text_are_the_text(text: str) -> None:
-    pieces, end = split(text)
+    pieces, end = split_into_pieces(text)
     assert join(pieces, end) == text
     assert all(piece.text.strip() == piece.text != "" for piece in pieces)
 
@@ -106,7 +106,7 @@ def test_the_pieces_of_any_text_are_the_text(text: str) -> None:
     ],
 )
 def test_a_piece_is_a_heading_an_item_or_a_sentence(text: str, pieces: list[str]) -> None:
-    assert [piece.text for piece in split(text)[0]] == pieces
+    assert [piece.text for piece in split_into_pieces(text)[0]] == pieces
 
 
 def test_a_piece_is_about_what_is_recorded_from_it(prose: Prose) -> None:
@@ -204,7 +204,7 @@ def test_what_cannot_be_read_is_left_out_with_the_reason(text: str) -> None:
 
 
 def test_statements_are_the_pieces_with_their_values_and_people(prose: Prose) -> None:
-    statements = {statement.text: statement for statement in prose.statements().values()}
+    statements = {statement.text: statement for statement in prose.statements_by_name().values()}
     assert "Itinerary" not in statements
     ferry = statements["We take the ferry at 9:00."]
     assert (ferry.kind, ferry.verbatim, ferry.is_underserved) == ("itinerary", ("ferry",), False)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import HIGH, Consensus
+from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, Consensus
 from tests.aggregation.consensus.reference import drawn
 
 
@@ -31,7 +31,7 @@ def enumerate_ambiguity(fitted: Consensus, item: int, labels: int) -> tuple[floa
         if probability > 0.0:
             left = 1.0 - joint.max() / probability
             ambiguity += probability * left
-            high += probability * (left > HIGH)
+            high += probability * (left > HIGH_AMBIGUITY)
     return ambiguity, high
 
 
@@ -56,7 +56,7 @@ def test_no_label_leaves_the_ambiguity_and_more_labels_never_raise_it(
     assert [forecast.labels for forecast in forecasts] == [0, 1, 2, 3, 4]
     first = forecasts[0]
     np.testing.assert_allclose(first.ambiguity, fitted.ambiguity()[items].mean(), atol=1e-12)
-    assert first.high == (fitted.ambiguity()[items] > HIGH).sum()
+    assert first.high == (fitted.ambiguity()[items] > HIGH_AMBIGUITY).sum()
     for fewer, more in pairwise(forecasts):
         assert more.ambiguity <= fewer.ambiguity + 2.0 / np.sqrt(3_000)
     assert forecasts == consensus.expected_ambiguity(fitted, items, 4, 3_000, seed)

@@ -40,7 +40,7 @@ def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> No
 def test_the_batch_size_changes_no_bit(
     plain: Path, monkeypatch: pytest.MonkeyPatch, groups: int
 ) -> None:
-    monkeypatch.setattr("jurygraph.runs.integrity.verification._BATCH_GROUPS", groups)
+    monkeypatch.setattr("jurygraph.runs.integrity.verification._GROUPS_PER_BATCH", groups)
     run = Run.open(plain)
     assert recompute(run) == stored_rewards(run)
 

@@ -58,7 +58,7 @@ def test_an_interrupted_run_continues_where_it_stopped(
 def test_a_complete_run_is_unchanged(plain: Path, tasks: Path) -> None:
     before = (plain / "run.sqlite").read_bytes()
     scored = score(plain, tasks)
-    assert scored.stored.is_finished
+    assert scored.stored_work.is_finished
     assert REQUESTED == []
     assert scored.summary.responses == 12
     assert (plain / "run.sqlite").read_bytes() == before
@@ -68,7 +68,7 @@ def test_a_limited_run_can_be_completed(tmp_path: Path, tasks: Path, plain: Path
     score(tmp_path / "run", tasks, limit=1)
     run = Run.open(tmp_path / "run")
     assert (run.tasks_scored, run.is_closed) == (1, False)
-    assert score(tmp_path / "run", tasks, limit=1).stored.is_finished
+    assert score(tmp_path / "run", tasks, limit=1).stored_work.is_finished
     score(tmp_path / "run", tasks)
     assert trace_contents(tmp_path / "run") == trace_contents(plain)
     assert Run.open(tmp_path / "run").is_closed

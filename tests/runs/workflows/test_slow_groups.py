@@ -155,7 +155,7 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
     judge.holds = never
     limited = score(tmp_path / "run", tasks, settings(server), limit=3)
     assert (limited.summary.tasks, requested_tasks()) == (TASKS - 1, {"t0"})
-    assert score(tmp_path / "run", tasks, settings(server), limit=3).stored.is_finished
+    assert score(tmp_path / "run", tasks, settings(server), limit=3).stored_work.is_finished
     scored = score(tmp_path / "run", tasks, settings(server))
     assert scored.summary.to_json() == score(whole, tasks, settings(server)).summary.to_json()
     check_complete(tmp_path / "run", whole)

@@ -88,7 +88,7 @@ class TestChangedInputs:
         with pytest.raises(InputError):
             open_stored_work(plain, write_tasks(tmp_path, make_tasks(seed=1)))
         assert (plain / "run.sqlite").read_bytes() == before
-        assert score(plain, tasks).stored.is_finished
+        assert score(plain, tasks).stored_work.is_finished
 
 
 def test_of_two_concurrent_sessions_one_creates_the_run(

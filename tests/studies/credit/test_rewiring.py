@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.credit import RANDOM_GRAPHS, report, rewire
+from jurygraph.studies.credit import RANDOM_GRAPH_COUNT, report, rewire
 from tests.aggregation.reference import Rubric, eq_9, eq_12, rubrics
 from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
@@ -52,10 +52,10 @@ def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     edgeless = Example([1.0], [], [0.5], [True])
     sheets = sheets_of([[example], [edgeless]])
     random = figures_of(report(sheets)).ablations.random
-    assert list(random.by_seed) == [str(seed) for seed in range(RANDOM_GRAPHS)]
+    assert list(random.by_seed) == [str(seed) for seed in range(RANDOM_GRAPH_COUNT)]
     for figure in ("reward", "leakage"):
         values = [one[figure] for one in random.by_seed.values()]
-        assert random.mean[figure] == pytest.approx(sum(values) / RANDOM_GRAPHS)
+        assert random.mean[figure] == pytest.approx(sum(values) / RANDOM_GRAPH_COUNT)
 
 
 DIAMOND = [

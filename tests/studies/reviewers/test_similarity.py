@@ -102,7 +102,7 @@ def test_p_is_uniform_without_a_relation_and_small_with_one(
 
     Members differ in both matrices, as strict and terse reviewers do, so that pairs are far from independent.
     """
-    monkeypatch.setattr("jurygraph.studies.reasons.PERMUTATIONS", 99)
+    monkeypatch.setattr("jurygraph.studies.reasons.PERMUTATION_COUNT", 99)
     rng = np.random.default_rng(0)
     without = []
     planted = []

@@ -8,7 +8,7 @@ from jurygraph.studies.decompr_theory import (
     CALL_COUNTS,
     GROUP_SIZES,
     PUBLISHED_SHARES,
-    STAKEHOLDERS,
+    STAKEHOLDER_COUNTS,
     ensemble_figures,
     known_judge,
     simulate_decompr_theory,
@@ -29,7 +29,7 @@ def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: 
     """The intervals hold together with 99 % (Bonferroni)."""
     found = simulate_decompr_theory(range(seed, seed + EVALUATIONS))
     rows = [row for part in found.values() for row in part]
-    assert len(found["terms"]) == 7 * len(STAKEHOLDERS)
+    assert len(found["terms"]) == 7 * len(STAKEHOLDER_COUNTS)
     quantile = stats.t.ppf(1.0 - 0.01 / (2 * len(rows)), EVALUATIONS - 1)
     for row in rows:
         simulated = np.array(row["simulated"])
@@ -37,7 +37,7 @@ def test_every_quantity_is_within_its_monte_carlo_interval_of_the_formula(seed: 
         assert abs(simulated.mean() - row["formula"]) <= quantile * error, row
 
 
-@pytest.mark.parametrize("n", STAKEHOLDERS)
+@pytest.mark.parametrize("n", STAKEHOLDER_COUNTS)
 def test_proposition_1_is_term_ii_of_exchangeable_drift_exactly(n: int) -> None:
     _, utilities, covariance = known_judge(n)
     assert covariance.sum(axis=0) == pytest.approx(np.zeros(n), abs=1e-15)

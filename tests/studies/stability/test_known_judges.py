@@ -12,7 +12,7 @@ from jurygraph.arrays import Floats
 from jurygraph.studies.decompr_theory import (
     ESTIMATION_SD,
     SHARED_SD,
-    STAKEHOLDERS,
+    STAKEHOLDER_COUNTS,
     known_judge,
     true_figures,
 )
@@ -31,7 +31,7 @@ GROUP = 8
 GROUPS = 150
 SNR = 4.0
 WORDINGS = 2000
-FIGURES = 6 * len(STAKEHOLDERS) + 2
+FIGURES = 6 * len(STAKEHOLDER_COUNTS) + 2
 """Number of figures of a report that are compared: their intervals hold together with 99 % (Bonferroni)."""
 
 seeds = pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def is_near(found: Figures, truth: float, on_logs: bool = False) -> bool:
 @seeds
 def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
+    rows = tuple(row for n in STAKEHOLDER_COUNTS for row in rows_of(n, rng))
     presentations = Presentations(sources=("known",), rows=rows)
     report = figures_of(measure_stability(presentations))
-    semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDERS}
+    semantic = {n: SCALE * (true_figures(n)["semantic"] + CHANCE**2) for n in STAKEHOLDER_COUNTS}
     repeat = SCALE * CHANCE**2
     for row in report.noise:
         assert is_near(row.semantic, semantic[row.stakeholders]), row
@@ -90,7 +90,7 @@ def test_noise_ratios_and_terms_are_those_of_the_formulas(seed: int) -> None:
     (ratios,) = report.ratios
     assert is_near(ratios.semantic_to_repeat, semantic[8] / repeat, on_logs=True)
     assert is_near(ratios.growth, semantic[8] / semantic[2], on_logs=True)
-    assert [row.stakeholders for row in report.drift] == list(STAKEHOLDERS)
+    assert [row.stakeholders for row in report.drift] == list(STAKEHOLDER_COUNTS)
     for row in report.drift:
         truth = true_figures(row.stakeholders)
         share = row.explained
@@ -116,13 +116,13 @@ def error_of(term: str, rows: tuple[PresentationScore, ...], n: int) -> float:
 @seeds
 def test_the_terms_of_theorem_1_are_estimated_without_bias(seed: int) -> None:
     rng = np.random.default_rng([seed, 1])
-    rows = tuple(row for n in STAKEHOLDERS for row in rows_of(n, rng))
+    rows = tuple(row for n in STAKEHOLDER_COUNTS for row in rows_of(n, rng))
     pairs = [
         row.model_copy(update={"task": f"{row.stakeholders}/{int(row.seed.split('/')[1]) // 2}"})
         for row in rows
     ]
     report = figures_of(measure_signal(Presentations(sources=("known",), rows=tuple(pairs))))
-    assert [one.stakeholders for one in report.terms] == list(STAKEHOLDERS)
+    assert [one.stakeholders for one in report.terms] == list(STAKEHOLDER_COUNTS)
     for one in report.terms:
         truth = true_figures(one.stakeholders)
         truth |= {"shared": truth["shared"] + CHANCE**2, "variance": truth["semantic"] + CHANCE**2}
