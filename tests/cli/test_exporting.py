@@ -7,6 +7,7 @@ import gzip
 import os
 import shutil
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,15 @@ def test_the_ending_of_a_file_names_its_format(
     (tmp_path / form).mkdir(exist_ok=True)
     assert run("export", scored_once, "-o", tmp_path / name).code == 0
     assert run("export", scored_once, "--to", form, "-o", tmp_path / form / name).code == 0
-    assert (tmp_path / name).read_bytes() == (tmp_path / form / name).read_bytes()
+    assert read_content(tmp_path / name) == read_content(tmp_path / form / name)
+
+
+def read_content(path: Path) -> bytes | dict[str, bytes]:
+    """Return the bytes of a file; of a workbook those of its parts, but for the times of writing."""
+    if path.suffix != ".xlsx":
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as book:
+        return {name: book.read(name) for name in book.namelist() if name != "docProps/core.xml"}
 
 
 @all_rows("form, name", FORMS)
