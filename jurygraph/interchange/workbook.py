@@ -22,7 +22,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import escape_lines, format_count, format_plain, shorten
 from jurygraph.runs.export_table import ExportTable, to_text
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.bill import Bill, ReplySource, source_of_reply
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_TEXT
@@ -93,9 +93,9 @@ def read_agents(run: Run) -> SheetRows:
         for trace in group.traces:
             times.append(trace.own_record.at)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
-                bill.add(call, "cached" if call.cache_hit else "sent")
+                bill.add(call, source_of_reply(run, call))
     for call in run.planning_calls():
-        bill.add(call, "cached" if call.cache_hit else "sent")
+        bill.add(call, source_of_reply(run, call))
     rows: list[Sequence[JsonValue]] = []
     for row in rank_agents(rewards, limits_of(run.decisions())):
         ends = (None, None, None) if row.mean is None else row.mean[:3]
@@ -132,14 +132,19 @@ def _format_time(milliseconds: int) -> str:
 
 
 def _format_bill(bill: Bill) -> str:
-    sent, cached = bill.tallies["sent"], bill.tallies["cached"]
-    is_unknown = 0 < sent.number == sent.unpriced
-    amount = "unknown" if is_unknown else f"${sent.cost:.4f}"
-    parts = [f"{amount}, {format_count(sent.number, 'request')} to models"]
-    if sent.unpriced and not is_unknown:
-        parts.append(f"{sent.unpriced} of them without a known price")
-    if cached.number:
-        parts.append(f"{cached.number} more from the cache")
+    billed = [bill.tallies["sent"], bill.tallies["unanswered"]]
+    requests = sum(tally.number for tally in billed)
+    unpriced = sum(tally.unpriced for tally in billed)
+    is_unknown = 0 < requests == unpriced
+    amount = "unknown" if is_unknown else f"${sum(tally.cost for tally in billed):.4f}"
+    parts = [f"{amount}, {format_count(requests, 'request')} to models"]
+    if unpriced and not is_unknown:
+        parts.append(f"{unpriced} of them without a known price")
+    origins: dict[ReplySource, str] = {"cached": "from the cache", "carried": "from another run"}
+    for source, origin in origins.items():
+        number = bill.tallies[source].number
+        if number:
+            parts.append(f"{number} more {origin}")
     return ", ".join(parts)
 
 

@@ -8,9 +8,19 @@ from jurygraph.schema import Call
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+    from jurygraph.runs.run import Run
 
 ReplySource = Literal["sent", "cached", "carried", "replayed", "unanswered"]
 SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
+
+
+def source_of_reply(run: "Run", call: Call) -> ReplySource:
+    """Return the source of a reply, as far as the run tells it; a call without a record in a branch is carried over."""
+    if call.fault is not None:
+        return "unanswered"
+    if run.header.branch is not None and run.ledger.find("call", call.id) is None:
+        return "carried"
+    return "cached" if call.cache_hit else "sent"
 
 
 @dataclass

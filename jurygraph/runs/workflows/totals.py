@@ -5,7 +5,7 @@ from functools import partial
 
 from jurygraph.graphs.groups import Group
 from jurygraph.jury import Jury
-from jurygraph.runs.reports.bill import ReplySource
+from jurygraph.runs.reports.bill import source_of_reply
 from jurygraph.runs.reports.summary import ReadTexts, Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import RecordDraft
@@ -53,16 +53,13 @@ class RunTotals:
             self.add_calls(run, trace.calls)
 
     def add_calls(self, run: Run, calls: Iterable[Call]) -> None:
-        """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
+        """Count calls by the source of their replies."""
         for call in calls:
             name = self._gateways.name_of(call)
             gateway = self._gateways.get(name)
-            source: ReplySource = "cached" if call.cache_hit else "sent"
-            if call.fault is not None:
-                source = "unanswered"
-            elif run.header.branch is not None and run.ledger.find("call", call.id) is None:
-                source = "carried"
-            elif gateway is not None and gateway.backend.is_recording:
+            source = source_of_reply(run, call)
+            is_recording = gateway is not None and gateway.backend.is_recording
+            if is_recording and source in ("sent", "cached"):
                 source = "replayed"
             if name is None:  # the config's `model`: alone, it has its own name
                 name = "model" if len(self._gateways) > 1 else call.model
