@@ -443,13 +443,16 @@ class TaskKeyedFile(Generic[N]):
         return len(self._lines)
 
     def __iter__(self) -> Iterator[N]:
-        return (reread_line(self._file, span, self._model) for _, span in self._lines.values())
+        return (self._reread(span) for _, span in self._lines.values())
+
+    def _reread(self, span: ByteRange) -> N:
+        return reread_line(self._file, span, self._model)
 
     def get(self, task_id: str) -> N | None:
         if task_id not in self._lines:
             return None
         _, span = self._lines[task_id]
-        return reread_line(self._file, span, self._model)
+        return self._reread(span)
 
     def close(self) -> None:
         self._file.close()

@@ -481,15 +481,15 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def __iter__(self) -> Iterator[TaskLine]:
-        return (_with_located_files(entry, self._tasks_folder) for entry in super().__iter__())
+    def _reread(self, span: ByteRange) -> TaskLine:
+        return _with_located_files(super()._reread(span), self._tasks_folder)
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, span = self._lines[task_id]
-            task, _ = reread_line(self._file, span, TaskLine).split()
-            yield number, self._defaults.complete(_with_located_files(task, self._tasks_folder))
+            task, _ = self._reread(span).split()
+            yield number, self._defaults.complete(task)
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
