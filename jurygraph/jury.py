@@ -90,8 +90,8 @@ BATCH_SIZE_WHEN_SLOW = 8
 """The same where an answer may take long and is stored only with its trace: a kill loses the groups in work."""
 RESPONSES_PER_CALL = 8
 """Number of responses in work for each concurrent call. There must be more than calls: a group that waits for its
-slowest reply, or for a turn of the score graph, leaves the calls to others. With four times as many, Python's search
-for unused objects takes a fifth of the time."""
+slowest reply, or for a turn of the score graph, leaves the calls to others. With four times as many, scoring takes a
+fifth longer: Python searches all that they hold for unused objects."""
 MAX_RESPONSES_PER_CALL = 32
 MAX_RESPONSES_IN_WORK = 4096
 """The same where groups are so large that these are less than one for each two calls, and the most of all."""

@@ -329,7 +329,7 @@ class Gateway:
                         may_repeat = turn.is_probe or repeats < self.limits.retries.attempts
                         reply = await self._send(request, reservation, turn, until, may_repeat)
                     if reply is not None:
-                        turn.release()
+                        turn.limiter.release(turn)
                         fields = {
                             "cost": self._cost(reply),
                             "attempts": sent,

@@ -84,12 +84,6 @@ class LimiterTurn:
     outages: int
     is_probe: bool
 
-    def release(self) -> None:
-        """Leave the turn to another request: the reply is there, and is being stored until the turn ends."""
-        self.limiter._running.discard(self)
-        self.limiter._storing.add(self)
-        self.limiter._grant_soon()
-
 
 class Limiter:
     """Grant turns in the order of the requests: within limits on concurrency and on rates, while the server answers.
@@ -209,6 +203,12 @@ class Limiter:
             limiter._running.discard(turn)
             limiter._storing.discard(turn)
             limiter._grant_soon()
+
+    def release(self, turn: LimiterTurn) -> None:
+        """Leave a turn to another request: its reply is there, and is being stored until the turn ends."""
+        self._running.discard(turn)
+        self._storing.add(turn)
+        self._grant_soon()
 
     def _start(self, tokens: int) -> LimiterTurn:
         turn = LimiterTurn(self, self._granted, tokens, self.outages, self._is_away)

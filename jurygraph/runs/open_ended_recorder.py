@@ -198,19 +198,18 @@ class OpenEndedRecorder:
 
     async def _store(self, group: Group, traces: Sequence[Trace]) -> None:
         """Append a group after the plan of its task; both are durable when this returns."""
+        plan = traces[0].plan
+        assert plan is not None, "a trace that was just made has its plan"
         committed = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
-            self._recorder.append(list(self._drafts(group, traces)), committed)
+            self._recorder.append(list(self._drafts(group, traces, plan)), committed)
         await committed
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
-            if traces[0].plan is not None:
-                self._keep_plan(traces[0].plan)
+            self._keep_plan(plan)
 
-    def _drafts(self, group: Group, traces: Sequence[Trace]) -> Iterator[RecordDraft]:
-        plan = traces[0].plan
-        assert plan is not None, "a trace that was just made has its plan"
+    def _drafts(self, group: Group, traces: Sequence[Trace], plan: Plan) -> Iterator[RecordDraft]:
         task = group.task
         if task.id not in self._tasks and task.id not in self._appended_plans:
             yield from self._run.plan_drafts(task, plan)

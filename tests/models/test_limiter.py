@@ -78,7 +78,7 @@ class TestTurns:
             async with limiter.turn(1) as turn:
                 began = now()
                 await asyncio.sleep(lasting)
-                turn.release()
+                limiter.release(turn)
                 await asyncio.sleep(storing)
                 return began
 

@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from queue import Queue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.schema.frozen_model import ascii_json
@@ -60,6 +60,7 @@ class Text(NamedTuple):
     content: bytes
 
 
+_T = TypeVar("_T")
 _Row = tuple[Any, ...]
 """A row of a table. SQLite takes it in two thirds of the time that it needs for a `Record` or a `Text`."""
 
@@ -266,8 +267,7 @@ class Ledger:
     def _insert_rows(self, table: str, rows: Sequence[_Row]) -> None:
         """Insert rows, many by a statement: after each one this thread waits for Python's lock, up to 5 ms if a loop is
         busy meanwhile."""
-        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
-            part = rows[start : start + _ROWS_PER_STATEMENT]
+        for part in _split(rows):
             row = f"({', '.join('?' * len(part[0]))})"
             values = list(chain.from_iterable(part))
             self._connection.execute(
@@ -446,8 +446,7 @@ class Ledger:
     def find_keys(self, kind: str, keys: Sequence[str]) -> set[str]:
         """Return those of the keys that records of a kind have."""
         found: set[str] = set()
-        for start in range(0, len(keys), _ROWS_PER_PAGE):
-            part = keys[start : start + _ROWS_PER_PAGE]
+        for part in _split(keys):
             marks = ", ".join("?" * len(part))
             query = f"SELECT key FROM records WHERE kind = ? AND key IN ({marks})"
             found.update(key for (key,) in self._rows(query, kind, *part))
@@ -591,6 +590,12 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
+
+
+def _split(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield items in parts, none with more than a statement takes."""
+    for start in range(0, len(items), _ROWS_PER_STATEMENT):
+        yield items[start : start + _ROWS_PER_STATEMENT]
 
 
 @contextmanager
