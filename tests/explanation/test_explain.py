@@ -281,14 +281,19 @@ def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
     ]
 
 
-def test_what_most_judges_find_met_may_be_the_other_one() -> None:
-    votes = {"mild": True, "fair": True, "strict": False}
+def judge_by_majority(votes: Mapping[str, Any]) -> jg.Trace:
+    """Return the trace of a letter whose kindness several judges vote on."""
     judges = {name: ScriptedJudge({"It is kind.": met}, name=name) for name, met in votes.items()}
     use = {"use": "criteria", "judges": [*judges], "fold": "majority"}
     rubric = jg.Rubric(criteria=(jg.Criterion(id="kind", text="It is kind.", weight=1),))
     with jg.Jury(models=judges, evaluators=[use], safety={"evidence": "off"}) as jury:
         task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
         (trace,) = jury.score(task, ["Dear friend, it is good to hear from you."])
+    return trace
+
+
+def test_what_most_judges_find_met_may_be_the_other_one() -> None:
+    trace = judge_by_majority({"mild": True, "fair": True, "strict": False})
     assert trace.explain().sentences(what_if=True)[-2:] == [
         "If kind were not met: 0 (-1).",
         "0 of 2 single changes would raise it, 1 would lower it.",
@@ -296,12 +301,6 @@ def test_what_most_judges_find_met_may_be_the_other_one() -> None:
 
 
 def test_votes_without_a_majority_say_how_many_are_missing() -> None:
-    votes = {"mild": True, "strict": False, "torn": "no decision"}
-    judges = {name: ScriptedJudge({"It is kind.": met}, name=name) for name, met in votes.items()}
-    use = {"use": "criteria", "judges": [*judges], "fold": "majority"}
-    rubric = jg.Rubric(criteria=(jg.Criterion(id="kind", text="It is kind.", weight=1),))
-    with jg.Jury(models=judges, evaluators=[use], safety={"evidence": "off"}) as jury:
-        task = jg.Task(id="letter", query="Write a letter.", rubric=rubric)
-        (trace,) = jury.score(task, ["Dear friend, it is good to hear from you."])
+    trace = judge_by_majority({"mild": True, "strict": False, "torn": "no decision"})
     words = "No majority on kind: 1 of 3 votes are missing or unsupported."
     assert words in trace.explain().sentences()
