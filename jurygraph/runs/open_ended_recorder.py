@@ -82,6 +82,8 @@ class OpenEndedRecorder:
             self._record_step(name)
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
+        self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
+        """Hashes of the ids of the stored responses: most ids are new, and to look one up waits for the writer."""
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
@@ -174,10 +176,9 @@ class OpenEndedRecorder:
         So may one be that comes from the group and the position, as it does at the `unnamed` positions: somebody gave
         that id to a response, or a task or a phase has "@" or ":" in its name.
         """
-        ids = [response.id for response in responses]
-        stored_ids = self._run.ledger.find_keys("trace", ids)
         for position, response in enumerate(responses):
-            if response.id in stored_ids:
+            is_known = hash(response.id) in self._id_hashes
+            if is_known and self._run.ledger.find("trace", response.id) is not None:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
                 if position in unnamed:
@@ -207,6 +208,7 @@ class OpenEndedRecorder:
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
+            self._id_hashes.update(hash(response.id) for response in group.responses)
             self._keep_plan(plan)
 
     def _drafts(self, group: Group, traces: Sequence[Trace], plan: Plan) -> Iterator[RecordDraft]:

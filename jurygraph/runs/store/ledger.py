@@ -105,20 +105,22 @@ def commitment(salt: bytes, content: bytes) -> str:
     return hashlib.sha256(salt + content).hexdigest()
 
 
+def draw_salts(number: int) -> Iterator[bytes]:
+    """Return fresh salts. They are drawn at once, since each call of the system lets go of Python's lock."""
+    drawn = os.urandom(_SALT_BYTES * number)
+    return (drawn[start : start + _SALT_BYTES] for start in range(0, len(drawn), _SALT_BYTES))
+
+
 def make_record(
-    previous: bytes, seq: int, at: int, draft: RecordDraft
+    previous: bytes, seq: int, at: int, draft: RecordDraft, salts: Iterator[bytes]
 ) -> tuple[Record, list[Text]]:
-    """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
-    salts = os.urandom(
-        _SALT_BYTES * len(draft.texts)
-    )  # at once: each call lets go of Python's lock
+    """Return a draft as the record that follows the link `previous`, and its texts with the next of the salts."""
+    first_id = seq * MAX_TEXTS_PER_RECORD
+    # not strict: the salts of the next records are left
+    salted_texts = zip(draft.texts, salts, strict=False)
     texts = [
-        Text(
-            seq * MAX_TEXTS_PER_RECORD + place,
-            salts[place * _SALT_BYTES : (place + 1) * _SALT_BYTES],
-            content,
-        )
-        for place, content in enumerate(draft.texts)
+        Text(text_id, salt, content)
+        for text_id, (content, salt) in enumerate(salted_texts, start=first_id)
     ]
     commitments = [commitment(text.salt, text.content) for text in texts]
     content = {**draft.body, "texts": commitments} if texts else draft.body
@@ -228,8 +230,9 @@ class Ledger:
         records: list[Record] = []
         texts: list[Text] = []
         head = self.head
+        salts = draw_salts(sum(len(draft.texts) for draft in drafts))
         for seq, draft in enumerate(drafts, start=self.count + 1):
-            record, new_texts = make_record(head, seq, at, draft)
+            record, new_texts = make_record(head, seq, at, draft, salts)
             head = record.link
             records.append(record)
             texts += new_texts
@@ -267,7 +270,8 @@ class Ledger:
     def _insert_rows(self, table: str, rows: Sequence[_Row]) -> None:
         """Insert rows, many by a statement: after each one this thread waits for Python's lock, up to 5 ms if a loop is
         busy meanwhile."""
-        for part in _split(rows):
+        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+            part = rows[start : start + _ROWS_PER_STATEMENT]
             row = f"({', '.join('?' * len(part[0]))})"
             values = list(chain.from_iterable(part))
             self._connection.execute(
@@ -443,15 +447,6 @@ class Ledger:
         query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
         return list(map(Record._make, self._find_rows(query, kind, key)))
 
-    def find_keys(self, kind: str, keys: Sequence[str]) -> set[str]:
-        """Return those of the keys that records of a kind have."""
-        found: set[str] = set()
-        for part in _split(keys):
-            marks = ", ".join("?" * len(part))
-            query = f"SELECT key FROM records WHERE kind = ? AND key IN ({marks})"
-            found.update(key for (key,) in self._rows(query, kind, *part))
-        return found
-
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
 
@@ -590,12 +585,6 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
-
-
-def _split(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Yield items in parts, none with more than a statement takes."""
-    for start in range(0, len(items), _ROWS_PER_STATEMENT):
-        yield items[start : start + _ROWS_PER_STATEMENT]
 
 
 @contextmanager

@@ -281,10 +281,15 @@ def unpack_response(
     return Response(text=content.decode(), **fields)
 
 
-_VERDICT_DEFAULTS: Mapping[str, Any] = vars(RecordedVerdict.model_construct())
 _LIST_FIELDS = ("examples", "calls", "steps")
 _PACKED_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
+_USUAL_FIELDS: Mapping[str, Any] = {
+    name: default
+    for name, default in vars(RecordedVerdict.model_construct()).items()
+    if name not in _PACKED_FIELDS
+}
+"""The defaults of the fields of a verdict that are stored as they are."""
 
 
 def _pack_verdict(
@@ -295,9 +300,10 @@ def _pack_verdict(
     shared_lists: Mapping[ResponseIds, int],
 ) -> Body:
     index, identity = survey.verdict_identities[verdict.question]
-    defaults = {**_VERDICT_DEFAULTS, **identity, "about": response_id, "responses": (response_id,)}
+    usual = {**_USUAL_FIELDS, **identity, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
-    body: Body = {"question": index, **_unusual_fields(fields, defaults)}
+    body: Body = {"question": index}
+    body |= {name: fields[name] for name, value in usual.items() if fields[name] != value}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
     for name in _LIST_FIELDS:
@@ -315,15 +321,6 @@ def _pack_verdict(
     if text:
         body["text"] = texts.place(compact_json(text))
     return body
-
-
-def _unusual_fields(fields: Body, defaults: Mapping[str, Any]) -> Body:
-    """Return the fields of a verdict that are stored as they are, and have another value than by default."""
-    return {
-        name: fields[name]
-        for name, default in defaults.items()
-        if name not in _PACKED_FIELDS and fields[name] != default
-    }
 
 
 def _pack_evidence(evidence: Evidence) -> list[Any]:

@@ -11,6 +11,7 @@ from jurygraph.runs.store.ledger import (
     Record,
     RecordDraft,
     commitment,
+    draw_salts,
     make_record,
     record_label,
 )
@@ -29,9 +30,8 @@ class TestSalts:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         count_random_bytes(monkeypatch)
-        _, texts = make_record(
-            FIRST_LINK, 7, 0, RecordDraft("trace", "r", {}, (b"one", b"two", b"three"))
-        )
+        draft = RecordDraft("trace", "r", {}, (b"one", b"two", b"three"))
+        _, texts = make_record(FIRST_LINK, 7, 0, draft, draw_salts(3))
         assert [text.salt for text in texts] == [
             bytes(range(at, at + SALT)) for at in (0, SALT, 2 * SALT)
         ]
@@ -44,7 +44,9 @@ class TestSalts:
 
     def test_salts_differ_between_records(self) -> None:
         draft = RecordDraft("trace", "r", {}, (b"same", b"same"))
-        salts = [text.salt for _ in range(50) for text in make_record(FIRST_LINK, 1, 0, draft)[1]]
+        drawn = draw_salts(100)
+        records = [make_record(FIRST_LINK, 1, 0, draft, drawn) for _ in range(50)]
+        salts = [text.salt for _, texts in records for text in texts]
         assert len(set(salts)) == 100
         assert all(len(salt) == SALT and any(salt) for salt in salts)
 
@@ -54,9 +56,8 @@ class TestRecord:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         count_random_bytes(monkeypatch)
-        record, texts = make_record(
-            FIRST_LINK, 3, 12, RecordDraft("trace", "r", {"value": 1}, (b"one", b"two"))
-        )
+        draft = RecordDraft("trace", "r", {"value": 1}, (b"one", b"two"))
+        record, texts = make_record(FIRST_LINK, 3, 12, draft, draw_salts(2))
         assert [text.id for text in texts] == [
             3 * MAX_TEXTS_PER_RECORD,
             3 * MAX_TEXTS_PER_RECORD + 1,
@@ -68,7 +69,8 @@ class TestRecord:
         assert (record.seq, record.kind, record.key, record.at) == (3, "trace", "r", 12)
 
     def test_a_record_without_texts_has_no_commitments(self) -> None:
-        record, texts = make_record(FIRST_LINK, 1, 0, RecordDraft("group", "", {"value": 1}))
+        draft = RecordDraft("group", "", {"value": 1})
+        record, texts = make_record(FIRST_LINK, 1, 0, draft, draw_salts(0))
         assert (record.body, texts) == ('{"value":1}', [])
 
     def test_a_label_has_number_kind_and_key(self) -> None:

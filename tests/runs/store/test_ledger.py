@@ -139,9 +139,6 @@ class TestSearch:
         ledger.commit()
         assert [record.key for record in ledger.records()] == [draft.key for draft in drafts]
         assert len(list(ledger.verified_copies(1, 1001))) == 1001
-        keys = [f"r{number}" for number in range(500, 1600)]
-        assert ledger.find_keys("trace", keys) == {*keys[:501]}
-        assert ledger.find_keys("group", keys) == set()
 
     def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
         ledger = make_ledger(path)
