@@ -38,10 +38,7 @@ Iterate = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
 RunToEnd = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
 """Runs a coroutine, for callers without an event loop."""
 WriteEvent = Callable[[dict[str, Any]], object]
-
-
-def _write_nothing(event: dict[str, Any]) -> None:
-    """Drop an event: there is no graph around that streams it."""
+"""Writes an event into the stream of the graph around; None where there is none."""
 
 
 class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
@@ -107,7 +104,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
     def _judge(
-        self, content: Mapping[str, Any], config: RunnableConfig, write: WriteEvent = _write_nothing
+        self, content: Mapping[str, Any], config: RunnableConfig, write: WriteEvent | None = None
     ) -> list[Trace]:
         return self._run(self._ajudge(content, config, write))
 
@@ -115,14 +112,15 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self,
         content: Mapping[str, Any],
         config: RunnableConfig,
-        write: WriteEvent = _write_nothing,
+        write: WriteEvent | None = None,
         listen: EventListener | None = None,
     ) -> list[Trace]:
         traces: list[Trace] = []
         async with aclosing(self._score(read_input(content))) as events:
             async for event in events:
                 fields = to_dict(event)
-                write(fields)
+                if write is not None:
+                    write(fields)
                 await adispatch_custom_event(event.event, fields, config=config)
                 if listen is not None:
                     listen(event)
