@@ -32,7 +32,7 @@ from jurygraph.studies.report import (
 
 PAPER_COMPONENTS = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
-PERCENTILE = 80.0
+CONFLICT_PERCENTILE = 80.0
 """Responses with D_pair above this percentile of their run are conflicts."""
 
 _MAX_STEPS = 30
@@ -190,7 +190,7 @@ def report(runs: Sequence[Samples]) -> Report:
         "run": "run",
         "responses": "samples",
         "mean D_pair": "disagreement",
-        f"τ ({PERCENTILE:g}th pct)": "threshold",
+        f"τ ({CONFLICT_PERCENTILE:g}th pct)": "threshold",
         "conflicts": "conflicts",
         "conflict rate": "conflict_rate",
     }
@@ -216,7 +216,7 @@ def report(runs: Sequence[Samples]) -> Report:
 def _measure_samples(samples: Samples) -> Figures:
     exact = np.atleast_1d(pairwise(samples.values))
     disagreement = np.round(exact, _DECIMALS)
-    percentile = np.percentile(disagreement, PERCENTILE, method="linear")
+    percentile = np.percentile(disagreement, CONFLICT_PERCENTILE, method="linear")
     threshold = round(float(percentile), _DECIMALS)
     conflict = disagreement > threshold
     units = samples.units
@@ -308,7 +308,7 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     """
     size = len(disagreement)
     # 20 % of 12.5 is 2.5, and half up is 3
-    exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)
+    exact_count = round((100.0 - CONFLICT_PERCENTILE) * size / 100.0, 9)
     high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
