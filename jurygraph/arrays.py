@@ -48,11 +48,11 @@ def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic
 
 
 def _refuse_first(
-    name: str, a: NDArray[np.generic], invalid: Bools, problem: str, error: ErrorType
+    name: str, a: NDArray[np.generic], is_invalid: Bools, problem: str, error: ErrorType
 ) -> None:
     """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
-    if invalid.any():
-        index = tuple(int(i) for i in np.argwhere(invalid)[0])
+    if is_invalid.any():
+        index = tuple(int(i) for i in np.argwhere(is_invalid)[0])
         entry = f"{name}[{', '.join(map(str, index))}]" if index else name
         raise error(f"{entry} is {a[index]}{problem}")
 
@@ -124,8 +124,8 @@ def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanErro
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
     positions = np.asarray(a, dtype=np.intp)
-    outside = (positions < 0) | (positions >= n)
-    _refuse_first(name, a, outside, f", but the criteria are numbered 0 to {n - 1}", error)
+    is_outside = (positions < 0) | (positions >= n)
+    _refuse_first(name, a, is_outside, f", but the criteria are numbered 0 to {n - 1}", error)
     return positions
 
 

@@ -355,7 +355,7 @@ class KnownGraph:
         return sort_pairs(pairs)
 
     def still_rejected(self, requested_pairs: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
-        """Yield the earlier rejections that still hold: requested pairs, and those of changed criteria, get new ones."""
+        """Yield the earlier rejections that hold: requested pairs, and pairs of changed criteria, get new ones."""
         replaced_pairs = {frozenset(pair) for pair in requested_pairs}
         if self.record is None:
             return
