@@ -59,14 +59,14 @@ def check_evaluator(
             if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
                 backwards = _verdicts(jury, task, responses[::-1])
                 _check_same(first, backwards, "with the responses in reverse order")
-                alone: list[RecordedVerdict] = []
+                separate_verdicts: list[RecordedVerdict] = []
                 for response in responses:
-                    alone += _verdicts(jury, task, [response])
-                alone.sort(key=_sort_key)
-                _check_same(first, alone, "with each response alone")
+                    separate_verdicts += _verdicts(jury, task, [response])
+                separate_verdicts.sort(key=_sort_key)
+                _check_same(first, separate_verdicts, "with each response alone")
             reversed_responses = [_reverse_model_keys(response) for response in responses]
-            reordered = _verdicts(jury, _reverse_task(task), reversed_responses)
-            _check_same(first, reordered, "with the task's parts in reverse order")
+            reordered_verdicts = _verdicts(jury, _reverse_task(task), reversed_responses)
+            _check_same(first, reordered_verdicts, "with the task's parts in reverse order")
             odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
             verdicts = _verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)

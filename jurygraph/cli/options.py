@@ -219,14 +219,14 @@ def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "Tab
     from jurygraph.sources import TableColumns
     from jurygraph.sources.task_tables import columns_of_chats
 
-    named = {role: name for role, name in names.items() if name not in (None, [], "")}
-    has_texts = bool(named.keys() & {"prompt", "response", "messages"})
-    chats = columns_of_chats(tasks) if named and not has_texts else None
+    given_columns = {role: name for role, name in names.items() if name not in (None, [], "")}
+    has_texts = bool(given_columns.keys() & {"prompt", "response", "messages"})
+    chats = columns_of_chats(tasks) if given_columns and not has_texts else None
     if chats is not None and chats.messages is not None:
-        named["messages"] = chats.messages  # a file of chats needs no option for them
-    elif named.keys() == {"response_from"}:
-        named["messages"] = "messages"
-    columns = validate(TableColumns, named) if named else None
+        given_columns["messages"] = chats.messages  # a file of chats needs no option for them
+    elif given_columns.keys() == {"response_from"}:
+        given_columns["messages"] = "messages"
+    columns = validate(TableColumns, given_columns) if given_columns else None
     if isinstance(columns, Problem):
         if tasks != "-":
             _refuse_empty_file(tasks)

@@ -82,8 +82,8 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound}/{query}")
         print_message("Ctrl-C ends it")
-        ended = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-        await ended.wait()
+        end_event = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end_event.set)
+        await end_event.wait()
     finally:
         await runner.cleanup()
