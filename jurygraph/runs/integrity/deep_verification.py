@@ -157,13 +157,15 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
-    async def check_lookup(self, stored_lookup: StoredLookup, planned: PlannedLookup) -> None:
+    async def check_lookup(
+        self, stored_lookup: StoredLookup, planned_lookup: PlannedLookup
+    ) -> None:
         lookup = stored_lookup.lookup
-        if problem := find_lookup_forgery(stored_lookup, planned):
+        if problem := find_lookup_forgery(stored_lookup, planned_lookup):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
-        now = await planned.make()
+        now = await planned_lookup.make()
         if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
             self.changed[lookup.id] = stored_lookup, now
 
@@ -172,12 +174,12 @@ _PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_lookup_forgery(stored_lookup: StoredLookup, planned: PlannedLookup) -> str | None:
+def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED_FIELDS:
-        if getattr(stored_lookup.lookup, name) != getattr(planned.lookup, name):
+        if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
-    then, now = stored_lookup.arguments, planned.arguments
+    then, now = stored_lookup.arguments, planned_lookup.arguments
     # the known secrets depend on the environment, as for verdicts
     if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
         return "its arguments are not those of the reply that led to it"
