@@ -352,8 +352,8 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
     """
     content: dict[str, Any] = config.model_dump(mode="json")
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
+        key, equals_sign, text = setting.partition("=")
+        if not equals_sign or not key:
             raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
         content = _with_setting(content, key, key.split("."), _parse_value(key, text))
     return parse_config(content, folder)
@@ -447,8 +447,8 @@ def config_schema() -> dict[str, Any]:
     properties = schema["properties"]
     calibration = {"anyOf": [{"type": "string"}, properties[_CALIBRATION_KEY]]}
     schema["properties"] = {PRESET_KEY: preset, **properties, _CALIBRATION_KEY: calibration}
-    required = schema.pop("required")
-    schema["anyOf"] = [{"required": [PRESET_KEY]}, {"required": required}]
+    required_keys = schema.pop("required")
+    schema["anyOf"] = [{"required": [PRESET_KEY]}, {"required": required_keys}]
     return schema
 
 
