@@ -125,9 +125,11 @@ def _refuse_slips(fields: Fields, index: int) -> None:
     for name in fields:
         if name in _KNOWN_FIELDS or name in _REASONING or not isinstance(name, str):
             continue
-        similar = difflib.get_close_matches(name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY)
-        if similar:
-            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar[0]}?")
+        similar_fields = difflib.get_close_matches(
+            name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY
+        )
+        if similar_fields:
+            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar_fields[0]}?")
 
 
 def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
@@ -157,8 +159,8 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
             path = f"[{index}].tool_calls[{number}].function.arguments"
             problem = f"`{path}` is {describe_value(arguments)}"
             raise ValueError(f"{problem}; write an object, or its JSON as text")
-        named = {"name": function["name"]} if "name" in function else {}
-        yield {"id": call.get("id") or "", "function": {**named, "arguments": arguments}}
+        name_field = {"name": function["name"]} if "name" in function else {}
+        yield {"id": call.get("id") or "", "function": {**name_field, "arguments": arguments}}
 
 
 def _fill_call(call: Any) -> Any:

@@ -144,8 +144,8 @@ class RewardServer:
             names_cohort = isinstance(content, dict) and content.get("cohort") is not None
             is_member = names_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
-            opened = self._requests.open(protocol.path, key, body, start, is_member)
-            return _build_response(await self._wait_for(opened))
+            work = self._requests.open(protocol.path, key, body, start, is_member)
+            return _build_response(await self._wait_for(work))
         finally:
             self._open_requests -= 1
 
