@@ -101,11 +101,11 @@ def certify(
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
-    required = set()
+    required_sections = set()
     if labels is not None:
-        required.add(PEOPLE_SECTION)
+        required_sections.add(PEOPLE_SECTION)
     if attacks is not None:
-        required.add(ATTACKS_SECTION)
+        required_sections.add(ATTACKS_SECTION)
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
@@ -137,15 +137,15 @@ def certify(
         try:
             certified_figures = list(measure())
         except InputError as error:
-            if subject in required:
+            if subject in required_sections:
                 raise
             certified_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += certified_figures
-        measured = [figure for figure in certified_figures if figure.value is not None]
-        if measured:
-            rows = [(figure.name, figure, figure.n) for figure in measured]
+        measured_figures = [figure for figure in certified_figures if figure.value is not None]
+        if measured_figures:
+            rows = [(figure.name, figure, figure.n) for figure in measured_figures]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
-            commands = dict.fromkeys(figure.command for figure in measured)
+            commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
@@ -196,9 +196,9 @@ def _wording_figures(
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
     rows = _last_rows(measure_noise())
-    largest: dict[str, int] = {}
+    largest_sizes: dict[str, int] = {}
     for protocol, size in rows:
-        largest[protocol] = max(largest.get(protocol, 0), size or 0)
+        largest_sizes[protocol] = max(largest_sizes.get(protocol, 0), size or 0)
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
@@ -206,7 +206,7 @@ def _wording_figures(
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
                 finding = ""
-                if measure in _FINDING_TEXTS and estimate and size == largest[protocol]:
+                if measure in _FINDING_TEXTS and estimate and size == largest_sizes[protocol]:
                     sd = f"{estimate.value**0.5:.2g}"
                     finding = f"{_FINDING_TEXTS[measure]} {label} by {sd} (standard deviation)"
                 yield _figure(

@@ -268,7 +268,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     ranks = np.array([row.score for row in rows]) if is_binary else predictions
     tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     hits = predictions == targets
-    positive = targets == 1.0
+    is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if is_binary else "quadratic"
     kappa = (
@@ -282,8 +282,8 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share(hits, tasks),
-        "tpr": _share(hits[positive], tasks[positive]) if is_binary else None,
-        "tnr": _share(hits[~positive], tasks[~positive]) if is_binary else None,
+        "tpr": _share(hits[is_positive], tasks[is_positive]) if is_binary else None,
+        "tnr": _share(hits[~is_positive], tasks[~is_positive]) if is_binary else None,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
         "pairwise": _pairwise(targets, ranks, tasks),
@@ -309,11 +309,11 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     if np.isnan(value):
         return None
     parts = list(jackknife_parts(tasks))
-    without = np.array([correlate(kept) for kept in parts if kept.any()])
+    jackknife_values = np.array([correlate(kept) for kept in parts if kept.any()])
     # without the only task nothing is left
-    if len(without) < len(parts) or np.isnan(without).any():
+    if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
         return IntervalCell(value, None, None)
-    return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
+    return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 
 def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
@@ -324,9 +324,9 @@ def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | Non
         target = targets[members]
         rank = ranks[members]
         is_better = target[:, None] > target  # each pair once, from the side of the better one
-        alike = np.sign(rank[:, None] - rank)[is_better]
-        hits.append(((alike + 1.0) / 2.0).sum())
-        sizes.append(len(alike))
+        order_signs = np.sign(rank[:, None] - rank)[is_better]
+        hits.append(((order_signs + 1.0) / 2.0).sum())
+        sizes.append(len(order_signs))
     return as_interval(share_interval(hits, sizes))
 
 
@@ -353,13 +353,13 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
     bins = np.minimum((scores * _BINS).astype(int), _BINS - 1)
     table: list[Figures] = []
     for number in np.unique(bins).tolist():
-        inside = bins == number
-        cell = _share(targets[inside], tasks[inside])
+        is_in_bin = bins == number
+        cell = _share(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
-        expected = float(scores[inside].mean())
+        expected = float(scores[is_in_bin].mean())
         found = {"met": cell.value, "low": cell.low, "high": cell.high}
         table.append(
-            {"from": number / _BINS, "n": int(inside.sum()), "expected": expected, **found}
+            {"from": number / _BINS, "n": int(is_in_bin.sum()), "expected": expected, **found}
         )
     return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
@@ -370,11 +370,11 @@ def _reliability_diagram(judge: Figures) -> Plot:
     series = PlotSeries(
         judge["judge"], columns["met"], columns["expected"], columns["low"], columns["high"]
     )
-    equal = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
+    equal_line = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
     title = (
         f"What {judge['judge']} scores and what people say differ by {judge['ece']:.2f} on average"
     )
-    return Plot(title, "line", [series, equal], "mean score", "people, 95 % interval")
+    return Plot(title, "line", [series, equal_line], "mean score", "people, 95 % interval")
 
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
@@ -471,8 +471,8 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 "p": sign_flip_p(np.bincount(tasks, gaps)),
             }
         )
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p"] = adjusted
+    for row, adjusted_p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p"] = adjusted_p
     return rows
 
 
@@ -524,7 +524,7 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     counts = ("tasks", *(COUNTS if has_unsupported else COUNTS[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
     rows: list[Figures] = []
-    printed: list[Figures] = []
+    printed_rows: list[Figures] = []
     for name, judge, constant, length in zip(
         names, judges, figures["constant"], figures["length"], strict=True
     ):
@@ -533,9 +533,9 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             {**constant, **blank_cells, "name": f"  always {constant['value']:g}"},
             {**length, **blank_cells, "name": "  length"},
         ]
-        if others != printed:  # judges of the same responses share these lines
+        if others != printed_rows:  # judges of the same responses share these lines
             rows += others
-            printed = others
+            printed_rows = others
     columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
     columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
     yield ReportTable.of(columns, rows, digits=3)
@@ -602,11 +602,11 @@ def _describe_need(judge: Figures) -> object:
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
         reasons = {name: judge[name] for name in COUNTS[1:]} | judge["left_out"]
-        omitted = [f"{count} {reason}" for reason, count in reasons.items() if count]
-        if omitted:
-            labelled = judge["n"] + sum(reasons.values())
-            counted = " + ".join([f"{judge['n']} compared", *omitted])
-            yield f"{judge['judge']}: of the labelled, {labelled} = {counted}"
+        omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
+        if omitted_texts:
+            labelled_count = judge["n"] + sum(reasons.values())
+            count_text = " + ".join([f"{judge['n']} compared", *omitted_texts])
+            yield f"{judge['judge']}: of the labelled, {labelled_count} = {count_text}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
             scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"
