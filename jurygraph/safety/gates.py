@@ -599,8 +599,10 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     letters = letters_and_digits(fold_text(query))
     runs = {letters[start : start + _RUN_LENGTH] for start in range(len(letters))}
     starts = range(len(reference_letters) - _RUN_LENGTH + 1)
-    shared_runs = sum(reference_letters[start : start + _RUN_LENGTH] in runs for start in starts)
-    return None if shared_runs > _MAX_SHARE_IN_QUERY * len(starts) else description
+    shared_run_count = sum(
+        reference_letters[start : start + _RUN_LENGTH] in runs for start in starts
+    )
+    return None if shared_run_count > _MAX_SHARE_IN_QUERY * len(starts) else description
 
 
 @lru_cache(maxsize=16)

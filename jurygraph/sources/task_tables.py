@@ -156,26 +156,26 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
         separator_line = _SEPARATOR_LINE.fullmatch(header)
-        skipped_lines = 0
+        skipped_line_count = 0
         if separator_line is not None:
             header = next(lines, "")
-            skipped_lines = 1
+            skipped_line_count = 1
         # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
         separator = next((sign for sign in _SEPARATORS if sign in names), ",")
         if separator_line is not None:
             separator = separator_line[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        last_line = skipped_lines
+        last_line = skipped_line_count
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
-            last_line = reader.line_num + skipped_lines
+            last_line = reader.line_num + skipped_line_count
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     advice = f"quote a value that holds {_SEPARATORS[separator]}"
-                    line = reader.line_num + skipped_lines
+                    line = reader.line_num + skipped_line_count
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line + 1}"
@@ -184,9 +184,9 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                     yield f"line {last_line + 1}", row
-                last_line = reader.line_num + skipped_lines
+                last_line = reader.line_num + skipped_line_count
         except csv.Error as error:
-            line = reader.line_num + skipped_lines
+            line = reader.line_num + skipped_line_count
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )

@@ -96,24 +96,26 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
         total += 1
         if first_row <= total < first_row + MAX_ROWS:
             lines.append(to_json(row))
-    unknown = sorted(where.keys() - columns)
-    if unknown:
-        hint = did_you_mean(unknown[0], columns) or f"there are {', '.join(sorted(columns))}"
+    unknown_columns = sorted(where.keys() - columns)
+    if unknown_columns:
+        hint = (
+            did_you_mean(unknown_columns[0], columns) or f"there are {', '.join(sorted(columns))}"
+        )
         raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
     if total and not lines:
         raise ToolError(f"the last matching row is number {total}; ask for one before")
-    shown = rows_that_fit(lines, MAX_ROW_CHARACTERS)
-    if lines and not shown:
-        shown = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
-    following = first_row + len(shown)
-    rows = [f"[{total:,} matching rows]", *shown]
-    if following <= total:
-        rows.append(f"[more follow: read on with first_row={following}]")
+    shown_lines = rows_that_fit(lines, MAX_ROW_CHARACTERS)
+    if lines and not shown_lines:
+        shown_lines = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
+    next_row = first_row + len(shown_lines)
+    rows = [f"[{total:,} matching rows]", *shown_lines]
+    if next_row <= total:
+        rows.append(f"[more follow: read on with first_row={next_row}]")
     return "\n".join(rows)
 
 
-def _values_match(value: Any, wanted: Any) -> bool:
-    if are_equal(value, wanted):
+def _values_match(value: Any, wanted_value: Any) -> bool:
+    if are_equal(value, wanted_value):
         return True
-    are_words = isinstance(value, str) and isinstance(wanted, str)
-    return are_words and normalise(value).casefold() == normalise(wanted).casefold()
+    are_words = isinstance(value, str) and isinstance(wanted_value, str)
+    return are_words and normalise(value).casefold() == normalise(wanted_value).casefold()

@@ -270,10 +270,8 @@ def too_small(votes: Votes) -> str | None:
         remedy = "items need more than 2 labels each"
         if depth > 0.0:  # which grows as the labels, with as many an item
             labels = len(votes.item) - votes.repeated_rows
-            needed_labels = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
-            remedy = (
-                f"about {needed_labels:,} labels more, with new items, reach that (now {labels:,})"
-            )
+            needed_label_count = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
+            remedy = f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
         problem = f"the panel's depth is {depth:.3g}, and below {MIN_DEPTH:g} the majority"
         return f"{problem} is the better guess; {remedy}"
     return None
@@ -302,10 +300,10 @@ def list_doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterato
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstentions:
         yield f"abstentions, left out: {votes.abstentions}"
-    unlabelled_items = int(np.count_nonzero(~votes.has_label))
-    if unlabelled_items:
+    unlabelled_count = int(np.count_nonzero(~votes.has_label))
+    if unlabelled_count:
         yield (
-            f"items without a label: {unlabelled_items}; their posterior is the class shares, "
+            f"items without a label: {unlabelled_count}; their posterior is the class shares, "
             "and they count for no agent"
         )
     reason = not_identifiable(votes)

@@ -90,10 +90,10 @@ def _verify_run(
 
 
 def _print_open_ends(content: dict[str, Any], is_end_known: bool) -> None:
-    unsigned_erasures = content["unsigned"]
-    if unsigned_erasures:
+    unsigned_count = content["unsigned"]
+    if unsigned_count:
         print_message(
-            f"{unsigned_erasures} erasures after the seal are unsigned; run `seal` to sign the run again"
+            f"{unsigned_count} erasures after the seal are unsigned; run `seal` to sign the run again"
         )
     if not content["closed"]:
         lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
