@@ -60,12 +60,12 @@ class TrainingStep:
         lengths: ArrayLike | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
-        self.rewards = _column("rewards", rewards)
+        self.rewards = _validate_column("rewards", rewards)
         rows = len(self.rewards)
         self.components: dict[str, Floats] = {}
         for name, column in sorted((components or {}).items()):
-            self.components[name] = _column(f"component {name!r}", column, rows)
-        self.lengths = None if lengths is None else _column("lengths", lengths, rows)
+            self.components[name] = _validate_column(f"component {name!r}", column, rows)
+        self.lengths = None if lengths is None else _validate_column("lengths", lengths, rows)
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
         if groups is not None:
@@ -79,7 +79,7 @@ class TrainingStep:
             raise InputError("a step: lengths has a value below 0")
 
 
-def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
+def _validate_column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -108,12 +108,12 @@ MAX_SOLUTION_LINES = 200
 CONTEXT_CHARACTERS = (
     300  # the number of characters before and after a calculation that may change its meaning
 )
-_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
+_NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
-_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
+_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER_PATTERN}(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
 _REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
-_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
+_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
 _NONEMPTY_LINE = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
@@ -178,7 +178,7 @@ def wrong_result_edits(text: str) -> Iterator[TextEdit]:
         start, end = numeral.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
         repeated_number = _REPEATED_NUMBER.match(text, step.end)
-        if repeated_number and _value(repeated_number[1]) == step.claimed:
+        if repeated_number and _parse_numeral(repeated_number[1]) == step.claimed:
             changes.append(
                 TextChange(*repeated_number.span(1), _shift_numeral(repeated_number[1], by))
             )
@@ -220,10 +220,10 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         return
     start = answer.span.start + match.start(1)
     end = answer.span.start + match.end(1)
-    used_values = {_value(match[1])}
+    used_values = {_parse_numeral(match[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
-            value = _value(numeral[0])
+            value = _parse_numeral(numeral[0])
             if value in used_values:
                 continue
             other = replace(number, value=value, decimal=True)
@@ -245,7 +245,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     body = lines[:MAX_SOLUTION_LINES]
     if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
         body = body[:-1]
-    results = [_results(line.group()) for line in body]
+    results = [_results_of_line(line.group()) for line in body]
     times = Counter(chain.from_iterable(results))
     known_values = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for index, line in enumerate(body):
@@ -260,20 +260,20 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
 def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
     for line in lines:
-        used_values = values & _operands(line.group())
+        used_values = values & _operands_of_line(line.group())
         if used_values:
             return min(used_values)
     return None
 
 
-def _results(line: str) -> set[Fraction]:
+def _results_of_line(line: str) -> set[Fraction]:
     return {step.claimed for step in arithmetic.steps(line) if step.is_right}
 
 
 @lru_cache(maxsize=256)
-def _operands(line: str) -> frozenset[Fraction]:
+def _operands_of_line(line: str) -> frozenset[Fraction]:
     """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
-    results = _results(line)
+    results = _results_of_line(line)
     operands = chain.from_iterable(values_in(step.expression) for step in arithmetic.steps(line))
     return frozenset(operands) | (values_in(line) - results)
 
@@ -282,11 +282,11 @@ def _operands(line: str) -> frozenset[Fraction]:
 def values_in(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
     spelled_values = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
-    numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
+    numerals = {_parse_numeral(numeral[0]) for numeral in _NUMERAL.finditer(text)}
     return frozenset(spelled_values | numerals)
 
 
-def _value(numeral: str) -> Fraction:
+def _parse_numeral(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
@@ -604,7 +604,7 @@ async def propose_edits(
     """
     assert inputs.client is not None, "a model is required"
     text = inputs.response.text
-    reply_model = _proposals(tuple(kinds))
+    reply_model = _proposals_model(tuple(kinds))
     variables = {
         **shared_prompt_variables(inputs),
         "edits": tuple(kinds),
@@ -615,7 +615,11 @@ async def propose_edits(
         request, reply_model, lambda reply: _reply_problems(text, reply)
     )
     proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
-    edits = [_edit(text, proposal) for proposal in proposals if not _proposal_flaw(text, proposal)]
+    edits = [
+        _edit_of_proposal(text, proposal)
+        for proposal in proposals
+        if not _proposal_flaw(text, proposal)
+    ]
     worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
     confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
     dropped_counts = {
@@ -644,7 +648,7 @@ async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     return result.value.worse == ("A" if is_first else "B")
 
 
-def _edit(text: str, proposal: Any) -> TextEdit:
+def _edit_of_proposal(text: str, proposal: Any) -> TextEdit:
     start = text.index(proposal.passage)
     return replace_passage(
         proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says
@@ -671,7 +675,7 @@ def _reply_problems(text: str, reply: Any) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _proposals(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
+def _proposals_model(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),

@@ -139,7 +139,7 @@ _MAX_QUOTATION = 2 * MAX_PASSAGE
 _BLANK_PATTERN = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK_PATTERN)
 _GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK_PATTERN}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
-_FIGURES = re.compile(
+_FIGURE_PATTERN = re.compile(
     rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
 )
 _INDEX_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
@@ -226,7 +226,7 @@ class IndexedText(SearchableText):
     def numerals(self) -> Mapping[float, Sequence[Passage]]:
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages: dict[float, list[Passage]] = defaultdict(list)
-        for figures in _FIGURES.finditer(self.text):
+        for figures in _FIGURE_PATTERN.finditer(self.text):
             spans = [figures.span(1)]
             ends = _INDEX_RANGE.fullmatch(figures[1])
             if ends is not None:  # of a range, both ends are numbers

@@ -481,7 +481,7 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
                 answers[answer.relation].append(answer)
             winner = _winning_kind(answers)
             if winner != "none":
-                election.proposed.append(_edge(answers[winner], len(samples), source))
+                election.proposed.append(_build_edge(answers[winner], len(samples), source))
             tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winner}):
                 loser = _most_confident(answers[kind])
@@ -500,7 +500,7 @@ def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
     return "none" if is_tie else leaders[0][0]
 
 
-def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
+def _build_edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
     best = _most_confident(winners)
     content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     confidence = fmean(answer.confidence_share for answer in winners)
@@ -655,7 +655,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     """
     rubric_list = list(rubrics)
     records = [rubric.annotation for rubric in rubric_list if rubric.annotation is not None]
-    candidate_counts = [_candidates(rubric) for rubric in rubric_list]
+    candidate_counts = [_count_candidates(rubric) for rubric in rubric_list]
     edge_counts = [len(rubric.edges) for rubric in rubric_list]
     sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
     invalid_counts = [sum(edge.stage == "check" for edge in record.rejected) for record in records]
@@ -670,7 +670,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
     }
 
 
-def _candidates(rubric: Rubric) -> int | None:
+def _count_candidates(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
     roles = {
@@ -699,7 +699,7 @@ class GraphAnnotator:
         self._domain = domain
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
-        about = _lines(
+        about = _to_json_lines(
             {name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name)
         )
         self._shared_variables = {
@@ -711,7 +711,8 @@ class GraphAnnotator:
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
         parts = await gather_all(
-            self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
+            self._ask_roles(batch)
+            for batch in _split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
         )
         all_roles = CheckedRoles()
         for part in parts:
@@ -731,7 +732,7 @@ class GraphAnnotator:
         query = self._shared_variables["query"]
         batches = [
             sorted(group, key=lambda pair: digest_of([query, *pair]))
-            for group in _batches(pairs, batch)
+            for group in _split_into_batches(pairs, batch)
         ]
         questions = []
         for group in batches:
@@ -741,7 +742,7 @@ class GraphAnnotator:
         results = await gather_all(
             self._ask_edges(rotated, roles, sample) for rotated, sample in questions
         )
-        return list(zip(batches, _batches(results, votes), strict=True))
+        return list(zip(batches, _split_into_batches(results, votes), strict=True))
 
     @property
     def source(self) -> EdgeSource:
@@ -756,7 +757,11 @@ class GraphAnnotator:
         rubric = [
             {"id": name, **_criterion_fields(criterion)} for name, criterion in self._by_id.items()
         ]
-        variables = {**self._shared_variables, "rubric": _lines(rubric), "asked": _lines(names)}
+        variables = {
+            **self._shared_variables,
+            "rubric": _to_json_lines(rubric),
+            "asked": _to_json_lines(names),
+        }
         room = _BASE_TOKENS + _TOKENS_PER_ROLE * len(names) + _most_tokens(names)
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
@@ -787,8 +792,8 @@ class GraphAnnotator:
         variables = {
             **self._shared_variables,
             "worked_examples": self._domain.examples,
-            "criteria": _lines(criteria),
-            "pairs": _lines(pair_entries),
+            "criteria": _to_json_lines(criteria),
+            "pairs": _to_json_lines(pair_entries),
         }
         reason_tokens = _TOKENS_PER_EDGE * len(pairs)
         max_tokens = _BASE_TOKENS + reason_tokens + _most_tokens(chain.from_iterable(pairs))
@@ -848,9 +853,9 @@ def _most_tokens(ids: Iterable[str]) -> int:
     return sum(len(name.encode()) for name in ids)
 
 
-def _lines(entries: Iterable[Any]) -> str:
+def _to_json_lines(entries: Iterable[Any]) -> str:
     return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 
-def _batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+def _split_into_batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]

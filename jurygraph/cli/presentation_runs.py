@@ -67,7 +67,7 @@ def score_presentations(
     written_presentations, options = _write_presentations(pairs, authors, versions, options, prose)
     if options.dry_run and texts:
         return Report({}, [], []), []
-    if texts and not prose and _count(texts) == _count(pairs):
+    if texts and not prose and _count_responses(texts) == _count_responses(pairs):
         raise InputError(
             f"--reader: {authors.reader} could read no response; the lines above say why"
         )
@@ -84,7 +84,7 @@ def score_presentations(
     return presentations, score_study(options.run, runs, options, as_json)
 
 
-def _count(pairs: AnsweredTasks) -> int:
+def _count_responses(pairs: AnsweredTasks) -> int:
     return sum(len(responses) for _, responses in pairs)
 
 
@@ -94,7 +94,7 @@ def _read_prose(
     """Return the responses that a model could read, and the options with what that leaves of their limits."""
     if reader is None or not texts:
         return {}, options
-    number = _count(texts)
+    number = _count_responses(texts)
     work = ModelWork(reader, "reads responses without data", number, number)
     read, options = _ask_first(work, partial(read_responses, texts), options)
     prose = {}
@@ -121,7 +121,7 @@ def _write_presentations(
     """
     if authors.writer is None:
         return {}, options
-    number = _count(pairs)
+    number = _count_responses(pairs)
     variants_per_response = len(REWRITINGS) * versions
     work = ModelWork(authors.writer, "writes variants", number, number * variants_per_response)
     rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)

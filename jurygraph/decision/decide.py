@@ -617,7 +617,7 @@ def _decide_together(
         by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
         for response_id in response_ids:
             response_verdicts = by_response[response_id]
-            counts.append(_count(response_verdicts))
+            counts.append(_count_verdicts(response_verdicts))
             is_alone.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
     result = _aggregate(decision, table, combiners)
     rows = iter(reward_rows(decision, result, counts, is_alone))
@@ -897,13 +897,13 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     return is_failed
 
 
-def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
+def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
     outcomes = map(statuses.count, get_args(Status))
-    return _counts(*outcomes)
+    return _build_counts(*outcomes)
 
 
 @lru_cache(maxsize=4096)
-def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
+def _build_counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)

@@ -147,7 +147,7 @@ def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) 
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
     if lost_points >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
-        answer = _answer(part)
+        answer = _describe_answer(part)
         reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
         component=component.term.name,
@@ -191,7 +191,7 @@ def _judge_of(verdict: ExplainedVerdict) -> str:
     return verdict.verdict.judge or "the model"
 
 
-def _answer(part: _Part) -> str:
+def _describe_answer(part: _Part) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
     answers = set()
     for verdict in part.verdicts:

@@ -255,10 +255,12 @@ def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
     return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
 
 
-PRIOR = 0.1
+DEFAULT_PRIOR = 0.1
 MIN_PRIOR = 0.01
 MAX_PRIOR = 100.0
-_DIGITS = 12  # decimal places of a probability: those beyond depend on the order of responses, and break ties by chance
+_DECIMALS = (
+    12  # of a probability: those beyond depend on the order of responses, and break ties by chance
+)
 
 _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
@@ -333,7 +335,7 @@ class BradleyTerry(WinShare):
     """
 
     class Params(ParamsModel):
-        prior: float = Field(PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
+        prior: float = Field(DEFAULT_PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
         """a: how much the values are drawn to the middle."""
         shown: ComparisonForm = "pairs"
         """The kind of verdicts: on `pairs`, or on `lists`."""
@@ -347,7 +349,7 @@ class BradleyTerry(WinShare):
         own_strength = strengths.diagonal()
         win_probability = own_strength[:, None] / (own_strength[:, None] + strengths)
         expected_wins = aggregation.total(np.where(orders.compared, win_probability, 0.0))
-        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DIGITS)
+        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DECIMALS)
         diagnostics = {**orders.diagnostics, "strength": np.array(own_strength)}
         return _build_component(orders, value, diagnostics)
 
@@ -376,7 +378,7 @@ class BradleyTerry(WinShare):
         is_compared = lowest_orders.opponents > 0
         low_limit = np.where(is_compared, lowest, lowest_orders.uncompared_value)
         high_limit = np.where(is_compared, highest, highest_orders.uncompared_value)
-        return low_limit.round(_DIGITS), high_limit.round(_DIGITS)
+        return low_limit.round(_DECIMALS), high_limit.round(_DECIMALS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:

@@ -521,7 +521,7 @@ def find_other_field(message: Mapping[str, Any]) -> str | None:
 
 # The judged response may have provoked every character of a reply: what is cut off never decides which object counts.
 # Log probabilities belong to the text as it was sent, so that it is cut and never rewritten.
-_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_REASONING_BLOCK = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
@@ -549,7 +549,7 @@ def find_json(text: str, *, among_words: bool = False) -> JsonText:
     ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
     """
     ends_thought = False
-    if thought := _REASONING.match(text):
+    if thought := _REASONING_BLOCK.match(text):
         text = text[thought.end() :]
     elif (end := _end_of_unopened_thought(text)) is not None:
         text = text[end:]

@@ -21,7 +21,7 @@ from jurygraph.sources.files import close_on_error, require_temporary_space
 IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
-_COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
+_COUNT_FIELDS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT_COLUMNS = (
     *(
         "question",
@@ -52,7 +52,7 @@ _COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
         ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
     ),
-    **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
+    **dict.fromkeys((*_COUNT_FIELDS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
     "superseded": "bool",
     "native": None,  # as the judges give it: numbers, truth values or texts
@@ -130,7 +130,7 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
     if advantages is not None:
         columns["advantage"] = "double"
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
-    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNTS)
+    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNT_FIELDS)
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
 
-_HYPHENS = "-\u2010\u2011\ufe63\uff0d"
+_HYPHEN_CHARACTERS = "-\u2010\u2011\ufe63\uff0d"
 _SIGNS_IN_NUMBERS = ".,:/_'"
 _SIGNS_IN_WORDS = "-_'"
 _NUMBER_SIGNS = "-+\u2212\ufe63\uff0d"
@@ -95,7 +95,7 @@ def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool
         is_word_letter(left_character) and is_word_letter(right_character)
     ):
         return False
-    return mark != "-" or original_at(index) in _HYPHENS
+    return mark != "-" or original_at(index) in _HYPHEN_CHARACTERS
 
 
 def _begins_after_elision(text: str, index: int) -> bool:

@@ -430,7 +430,7 @@ class TaskDefaults(FrozenModel):
 
 NO_TASK_DEFAULTS = TaskDefaults()
 
-_MEMBERS: dict[Audience, type] = {
+_MEMBER_TYPES: dict[Audience, type] = {
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -460,7 +460,7 @@ class TaskView(FrozenModel):
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:
-        if not isinstance(self.about, _MEMBERS.get(self.audience, type(None))):
+        if not isinstance(self.about, _MEMBER_TYPES.get(self.audience, type(None))):
             raise ValueError(
                 f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}"
             )

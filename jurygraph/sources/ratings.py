@@ -499,12 +499,12 @@ QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 
 _LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
-_BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
+_BLANKS_PATTERN = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # passed over by spreadsheets
 _FORMULA = re.compile(
-    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_FORMULA_SIGNS}])"
+    rf"^{_BLANKS_PATTERN}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*(?=[{_FORMULA_SIGNS}])"
 )
 _NEUTRALISED_FORMULA = re.compile(
-    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
+    rf"((?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS_PATTERN}'*)'(?={_LINE_BREAKS})"
 )
 
 

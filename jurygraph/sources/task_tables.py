@@ -396,7 +396,7 @@ M = TypeVar("M", bound=FrozenModel)
 RowCells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
+_TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
 _TASK_ROLES = ("tools", "reference_actions")
@@ -487,7 +487,7 @@ class TableColumns(FrozenModel):
 
 
 def is_table(path: str | Path) -> bool:
-    return str(path).lower().endswith(_SUFFIXES)
+    return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
 CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")

@@ -169,12 +169,12 @@ def plain_module_name(name: str) -> str:
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
-    for key, path in _paths(config):
+    for key, path in _code_of_config(config):
         if isinstance(path, str) and (match := _DOTTED_NAME.fullmatch(path)):
             yield key, match[1]
 
 
-def _paths(config: Config) -> Iterator[tuple[str, Any]]:
+def _code_of_config(config: Config) -> Iterator[tuple[str, Any]]:
     models = {"model": config.model}
     for name, model_use in config.models.items():
         models[f"models.{name}"] = model_use.model

@@ -200,7 +200,7 @@ def _sections(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str | ReportTable]:
     yield (
-        f"agreement of reviewers; alpha is {level}, its interval is over {_units(parts)}; Jaccard "
+        f"agreement of reviewers; alpha is {level}, its interval is over {_describe_units(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []
@@ -251,7 +251,7 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         yield Plot(describe_range("Krippendorff's alpha", alpha_by_part), "heat", series)
 
 
-def _units(parts: Sequence[Figures]) -> str:
+def _describe_units(parts: Sequence[Figures]) -> str:
     has_groups = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_groups else "items"
 
@@ -340,7 +340,7 @@ def _notes(
     no_jaccard = [figures for figures in parts if figures["jaccard"] is None and is_ordinal]
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
-        f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
+        f"fewer than {_FEW_ITEMS} {_describe_units(parts)}, so that the interval of alpha is too narrow": few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
     reasons[no_pair] = no_jaccard

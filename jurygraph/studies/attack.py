@@ -132,7 +132,7 @@ class AttackStudy:
         self._surveys = attack_surveys(jury, self._tasks)
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGES_CHANNELS]
-        groups = list(_groups(tasks, direct_attacks))
+        groups = list(_attack_groups(tasks, direct_attacks))
         context_judges = {
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
@@ -271,7 +271,7 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _groups(
+def _attack_groups(
     tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
@@ -487,17 +487,17 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     all_questions = list_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
-    ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    ids = _reachable_names((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
-    names = _reachable(chain.from_iterable(map(required_material, questions)), needs)
+    names = _reachable_names(chain.from_iterable(map(required_material, questions)), needs)
     needed_derivations = [
         derivation for derivation in survey.derivations if derivation.gives in names
     ]
     return build_survey(tuple(survey.views.values()), needed_derivations, questions)
 
 
-def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
+def _reachable_names(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
     reached_names: set[str] = set()
     waiting_names = list(names)
     while waiting_names:

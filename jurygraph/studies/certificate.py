@@ -44,7 +44,7 @@ _MEASURES = {
     "wording_alone": ("σ²_Sem - σ²_Rep, wording alone,", "no input was scored twice"),
 }
 """The symbols of measures by their names, and why one has no value."""
-_VARIANCES = {"semantic", "repeat", "wording_alone"}
+_VARIANCE_MEASURES = {"semantic", "repeat", "wording_alone"}
 _FINDING_TEXTS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
 
 
@@ -74,7 +74,7 @@ MeasureRun = Callable[[Run, ProgressCallback], CertifiedFigures]
 ReadPresentations = Callable[[], Presentations]
 
 
-def _figure(
+def _certified_figure(
     name: str,
     cell: object,
     n: int,
@@ -120,7 +120,7 @@ def certify(
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_figures, measure_noise, _VARIANCES, stability),
+            partial(_wording_figures, measure_noise, _VARIANCE_MEASURES, stability),
         ),
         ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, measure_noise, stability)),
         ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, read_presentations, quoted_runs)),
@@ -209,7 +209,7 @@ def _wording_figures(
                 if measure in _FINDING_TEXTS and estimate and size == largest_sizes[protocol]:
                     sd = f"{estimate.value**0.5:.2g}"
                     finding = f"{_FINDING_TEXTS[measure]} {label} by {sd} (standard deviation)"
-                yield _figure(
+                yield _certified_figure(
                     f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS_COMMAND, finding
                 )
 
@@ -226,11 +226,11 @@ def _ratio_figures(
     measure_noise: Callable[[], Mapping[str, Any]], command: str
 ) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCES, command)
+    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCE_MEASURES, command)
     drift = measure_noise()["drift"]
     for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
-        yield _figure(label, row["explained"], row["variants"], command)
+        yield _certified_figure(label, row["explained"], row["variants"], command)
     if not drift:
         remedy = "use protocols.decomposed-adaptive in the config"
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
@@ -242,7 +242,7 @@ def _sign_figures(read_presentations: ReadPresentations, quoted_runs: str) -> Ce
     groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
-        yield _figure(label, estimate, groups, command)
+        yield _certified_figure(label, estimate, groups, command)
 
 
 def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -252,7 +252,7 @@ def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
         finding = f"{{}} of a rubric's weight is unearned credit by {rule}"
-        yield _figure(name, leakage, leakage["cases"], command, finding=finding)
+        yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
 def _attack_figures(file: Path | None) -> CertifiedFigures:
@@ -271,7 +271,7 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         for level, (name, finding) in names.items():
             share = arm[level]["responses"]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure(name, estimate, share["n"], command, finding=finding)
+            yield _certified_figure(name, estimate, share["n"], command, finding=finding)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -291,7 +291,7 @@ def _people_figures(
             if name == "accuracy":
                 finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
             figure_name = f"{label} of {judge['judge']}"
-            yield _figure(figure_name, judge[name], judge["n"], command, finding=finding)
+            yield _certified_figure(figure_name, judge[name], judge["n"], command, finding=finding)
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -306,7 +306,7 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     name = f"judged share of the weight, {run.folder.name}"
     finding = f"{{}} of the weight was judged in {run.folder.name}"
     command = f"jurygraph show {shell_quote(run.folder)}"
-    yield _figure(name, share, len(judged_shares), command, finding=finding)
+    yield _certified_figure(name, share, len(judged_shares), command, finding=finding)
 
 
 def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -318,4 +318,4 @@ def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure(name, row["alpha"], row["responses"], command)
+        yield _certified_figure(name, row["alpha"], row["responses"], command)

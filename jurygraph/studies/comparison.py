@@ -207,7 +207,7 @@ def compare(
     units = np.unique(names, return_inverse=True)[1]
     paired_rewards = rewards[:, has_both]
     a_rewards, b_rewards = paired_rewards
-    overall_figures, estimate = _difference(a_rewards, b_rewards, units[has_both])
+    overall_figures, estimate = _difference_figures(a_rewards, b_rewards, units[has_both])
     detectable_size = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
@@ -305,7 +305,7 @@ def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
     return sums[has_values], sizes[has_values]
 
 
-def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
+def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
     """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
     sums, sizes = _by_unit(_subtract(b, a), units)
     estimate = ratio_interval(sums, sizes)
@@ -375,7 +375,7 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
     for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
         columns = np.array(columns_by_agent[name])
         kept = columns[~has_failed[columns]]
-        figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
+        figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
         differences.append((row, estimate))
     return _adjust_for_tests(differences)
@@ -429,7 +429,9 @@ def _compare_verdicts(
     for name in names:
         table = np.array(values[name]).reshape(-1, 3)
         before_scores, after_scores, judged_units = table.T
-        figures, estimate = _difference(before_scores, after_scores, judged_units.astype(np.intp))
+        figures, estimate = _difference_figures(
+            before_scores, after_scores, judged_units.astype(np.intp)
+        )
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
         deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
@@ -473,7 +475,7 @@ def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_condition(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_margin_condition(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
@@ -486,7 +488,7 @@ def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
             yield f"{missing} leave {possible_text}, {unseen_text}; {needed_text} {units} like these would do"
 
 
-def _condition(margin: Figures) -> str:
+def _margin_condition(margin: Figures) -> str:
     return str(Threshold(margin["name"], "=", margin["margin"]))
 
 
@@ -509,7 +511,7 @@ def condition_outcomes(
         outcomes.append(ConditionOutcome(str(threshold), threshold.is_met(value), found))
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(ConditionOutcome(_condition(margin), margin["holds"], found))
+        outcomes.append(ConditionOutcome(_margin_condition(margin), margin["holds"], found))
     return outcomes
 
 
@@ -642,7 +644,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     margins = []
     for row in figures["margins"]:
         holds = "yes" if row["holds"] else "no"
-        margins.append([_condition(row), holds, _format_p(row["p"])])
+        margins.append([_margin_condition(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:

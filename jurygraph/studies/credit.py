@@ -67,7 +67,7 @@ RANDOM_GRAPH_COUNT = 20
 _HARD_COMBINERS: Mapping[str, Combiner] = {
     rule.name: rule for rule in (HardLocal(), HardTransitive())
 }
-_FIGURES = ("leakage", "preservation")
+_FIGURE_NAMES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
 _MIN_INTERVAL_TASKS = 20
@@ -700,7 +700,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
     yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
     yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
-    intervals = {f"{name} (95 %)": name for name in _FIGURES}
+    intervals = {f"{name} (95 %)": name for name in _FIGURE_NAMES}
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _add_names(methods))
     columns = {"gear less": "name", **intervals}
@@ -728,7 +728,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     }
     yield ReportTable.of(columns, _add_names({f"κ = {figures['kappa']:g}": figures["inference"]}))
     variants = _named_variants(figures["ablations"])
-    columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
+    columns = (
+        {"variant of gear": "name"} | dict(zip(_FIGURE_NAMES, _FIGURE_NAMES, strict=True)) | means
+    )
     yield ReportTable.of(columns, _add_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -773,7 +775,9 @@ def _notes(figures: Figures) -> Iterator[str]:
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     by_figure = figures["methods"]["gear"]
-    leakage_task_count, preservation_task_count = [by_figure[name]["tasks"] for name in _FIGURES]
+    leakage_task_count, preservation_task_count = [
+        by_figure[name]["tasks"] for name in _FIGURE_NAMES
+    ]
     if min(leakage_task_count, preservation_task_count) < _MIN_INTERVAL_TASKS:
         limit = f"with fewer than {_MIN_INTERVAL_TASKS}, intervals are approximate, and with one there is none"
         yield (
@@ -793,7 +797,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         courses = [describe_series(line.label.capitalize(), "κ =", line) for line in series]
         title = "; ".join(courses)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
-    for name in _FIGURES:
+    for name in _FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
         bar_series = PlotSeries.with_intervals(name, estimates)
         title = describe_range(name.capitalize(), estimates)

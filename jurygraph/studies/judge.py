@@ -315,7 +315,7 @@ def _join(
     rows = []
     unsupported_rows = []
     for response, values in targets.items():
-        target = likeliest.get(response, _majority(values) if is_of_pairs else fmean(values))
+        target = likeliest.get(response, _majority_value(values) if is_of_pairs else fmean(values))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
@@ -328,14 +328,14 @@ def _join(
                 worst = low + counted * (high - low)
                 unsupported_rows.append(JudgedRow(response, judgement.task, target, worst, counted))
         else:
-            prediction = _prediction(judgement, is_binary)
+            prediction = _predicted_value(judgement, is_binary)
             rows.append(
                 JudgedRow(
                     response, judgement.task, target, prediction, judgement.score, judgement.choices
                 )
             )
     unlabelled_predictions = [
-        (judged.task, _prediction(judged, is_binary))
+        (judged.task, _predicted_value(judged, is_binary))
         for response, judged in judgements.items()
         if response not in targets and judged.score is not None
     ]
@@ -394,7 +394,7 @@ def _labels_by_person(
         label = fmean(labels)
         if is_binary and label != MET_THRESHOLD:
             label = float(label > MET_THRESHOLD)
-        prediction = _prediction(judgement, is_binary)
+        prediction = _predicted_value(judgement, is_binary)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows
 
@@ -412,7 +412,7 @@ def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tup
     )
 
 
-def _majority(values: Sequence[float]) -> float:
+def _majority_value(values: Sequence[float]) -> float:
     """Return what most people say of a pair, else a tie."""
     ((value, votes),) = Counter(values).most_common(1)
     return value if 2 * votes > len(values) else 0.5
@@ -454,7 +454,7 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
     return likeliest, float(right_share.mean())
 
 
-def _prediction(judgement: Judgement, is_binary: bool) -> float:
+def _predicted_value(judgement: Judgement, is_binary: bool) -> float:
     chosen = judgement.decision if is_binary else judgement.native
     value = judgement.score if chosen is None else chosen
     assert value is not None, "only judged responses have a prediction"

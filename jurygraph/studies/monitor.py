@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
-_FIGURES = ("mean", "sd", "min", "max", "last")
+_FIGURE_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _MIN_PAIRS = 50
@@ -66,18 +66,18 @@ def report(analyzer: Analyzer) -> Report:
     adverse_count = sum(alert.adverse for alert in analyzer.alerts)
     counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in rows])
+    table = ReportTable(("series", "steps", *_FIGURE_NAMES), [list(row.values()) for row in rows])
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
 def _summarize(name: str, column: Floats) -> dict[str, Any]:
     values = column[~np.isnan(column)]
-    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURES)
+    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURE_NAMES)
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
-        row |= zip(_FIGURES, map(float, figures), strict=True)
+        row |= zip(_FIGURE_NAMES, map(float, figures), strict=True)
     return row
 
 

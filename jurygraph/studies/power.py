@@ -36,7 +36,7 @@ _FEW_REVIEWERS = 20
 _MAX_ITEMS = 30_720
 _MAX_RATINGS_PER_ITEM = 5
 _MAX_CLUSTERS = 4096
-_DRAWS = 40
+_DRAW_COUNT = 40
 _SIMULATED_TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
 
@@ -133,7 +133,7 @@ class PowerStudy:
                 break
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
-            for _ in range(_DRAWS):
+            for _ in range(_DRAW_COUNT):
                 counts, group = items.draw_counts(groups, per_item, len(levels), rng)
                 widths.append(_half_width(counts, levels, self.level, group))
             half_width = float(np.median(widths))

@@ -116,7 +116,7 @@ LABEL_NAME = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
-_COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
+_COUNT_FIELDS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
 
 
 class PreferenceComparison(NamedTuple):
@@ -363,8 +363,8 @@ def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
             weighted_outcomes += [(weight, member) for member in members]
         subsets = []
         for subset, members in sorted(by_subset.items()):
-            subsets.append(_row(subset, [(1.0, member) for member in members]))
-        categories.append(_row(category, weighted_outcomes) | {"subsets": subsets})
+            subsets.append(_row_figures(subset, [(1.0, member) for member in members]))
+        categories.append(_row_figures(category, weighted_outcomes) | {"subsets": subsets})
         # RewardBench's sections have equal weights
         total = sum(weight for weight, _ in weighted_outcomes) if sizes else 1.0
         all_outcomes += [(weight / total, outcome) for weight, outcome in weighted_outcomes]
@@ -372,11 +372,11 @@ def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
     return {
         "benchmark": name,
         "categories": categories,
-        "overall": _row("all", all_outcomes, is_known),
+        "overall": _row_figures("all", all_outcomes, is_known),
     }
 
 
-def _row(name: str, weighted_outcomes: Weighted, is_known: bool = True) -> Figures:
+def _row_figures(name: str, weighted_outcomes: Weighted, is_known: bool = True) -> Figures:
     duels = [outcome.duel for _, outcome in weighted_outcomes]
     counts = Counter(duel.result for duel in duels)
     accuracy = None
@@ -442,7 +442,7 @@ def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
 
 def _row_table(title: str, rows: Sequence[Figures], max_rows: int | None = None) -> ReportTable:
     columns = {title: "name"}
-    for name in _COUNTS:
+    for name in _COUNT_FIELDS:
         columns[name] = name
     columns["accuracy (95 %)"] = "accuracy"
     if any(row["strict"] is not None for row in rows):

@@ -36,7 +36,7 @@ from jurygraph.views.agents import (
 
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
-_BISECTIONS = 20
+_BISECTION_STEPS = 20
 _RING_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
@@ -129,58 +129,70 @@ def list_settings(config: Config, decided_by: DecidedBy) -> list[TriedSetting]:
             continue  # a reward needs a weight, and the only one that counts decides no order
         max_value = max(5.0, 4.0 * abs(weight))
         settings.append(
-            _number(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
+            _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
         )
     for name, weight in decided_by.criteria.items():
         changed_criterion = config.criteria.get(name)
         settings.append(
-            _criterion(name, weight if changed_criterion is None else changed_criterion.weight)
+            _criterion_setting(
+                name, weight if changed_criterion is None else changed_criterion.weight
+            )
         )
     rubric = config.rubric
     if names & set(_AGGREGATIONS):
         if "gear" in names:
             max_value = max(10.0, 4.0 * rubric.kappa)
             label = "κ, how strictly prerequisites count"
-            settings.append(_number("rubric.kappa", label, rubric.kappa, 0.0, max_value))
+            settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
         label = "aggregation of the rubric"
-        settings.append(_choice("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS))
+        settings.append(
+            _choice_setting("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS)
+        )
     if STAKEHOLDERS_COMPONENT in components:
         weights = config.weights
         max_value = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
-        settings.append(_number("weights.temperature", label, weights.temperature, 0.01, max_value))
+        settings.append(
+            _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
+        )
         methods = ("calibrated", "uniform")
         settings.append(
-            _choice("weights.method", "weights of stakeholders", weights.method, methods)
+            _choice_setting("weights.method", "weights of stakeholders", weights.method, methods)
         )
     for index, gate in enumerate(config.gates):
         name = "above" if gate.kind == "repetition" else "below"
         off_text = "1 is off" if name == "above" else "0 is off"
         label = f"{gate.kind} gate, where {gate.component} is {name} ({off_text})"
-        settings.append(_number(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0))
+        settings.append(
+            _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
+        )
     rules = get_args(Rule)
-    settings.append(_choice("failure.rule", "what is not judged", config.failure.rule, rules))
+    settings.append(
+        _choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
+    )
     label = "least judged share of a reward"
     least = config.failure.min_coverage
-    settings.append(_number("failure.min_coverage", label, least, 0.0, 1.0))
+    settings.append(_number_setting("failure.min_coverage", label, least, 0.0, 1.0))
     return settings
 
 
 _AGGREGATIONS = ("flat", "gear", "hard-local", "hard-transitive")
 
 
-def _number(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
+def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
 
 
-def _criterion(name: str, weight: float) -> TriedSetting:
+def _criterion_setting(name: str, weight: float) -> TriedSetting:
     """Return the weight of a criterion, which keeps its sign: without a weight it would be no criterion."""
     min_value, max_value = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
     low, high = (min_value, max_value) if weight > 0 else (-max_value, -min_value)
-    return _number(f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high)
+    return _number_setting(
+        f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high
+    )
 
 
-def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
+def _choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
     others = [choice for choice in choices if choice != value]
     return TriedSetting(key=key, label=label, value=value, choices=others)
 
@@ -271,7 +283,7 @@ def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
 
 def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
-    for _ in range(_BISECTIONS):
+    for _ in range(_BISECTION_STEPS):
         middle = (start + end) / 2.0
         if _is_reversed(rank(middle), first, second):
             end = middle

@@ -295,7 +295,7 @@ def split_scores(scores: Scores) -> Figures:
                 dict(zip(("name", "units", "variance", "raw", "share"), row, strict=True))
             )
         correlations = {
-            name: _correlation(estimate)
+            name: _correlation_figures(estimate)
             for name, estimate in zip(ids, split.correlations, strict=True)
         }
     return {
@@ -369,7 +369,7 @@ def compare_pairs(
     ]
 
 
-def _correlation(correlation: Estimate | None) -> Figures | None:
+def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None

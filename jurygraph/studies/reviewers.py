@@ -321,7 +321,7 @@ class RunPredictions:
     bill: Bill = field(default_factory=Bill)
 
 
-def _answer(
+def _answer_of_verdicts(
     verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
 ) -> _Answer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
@@ -437,11 +437,11 @@ def _join(
     reduce: SeedReduction,
 ) -> Predictions:
     answers = []
-    for cell in _cells(part, runs):
+    for cell in _predicted_cells(part, runs):
         verdicts: list[RecordedVerdict] = []
         for run in runs:
             verdicts += run.verdicts.get(cell, ())
-        answers.append(_answer(verdicts, min_confidence, reduce))
+        answers.append(_answer_of_verdicts(verdicts, min_confidence, reduce))
     values = [answer.value for answer in answers]
     problems = [answer.problem for answer in answers if answer.problem]
     sent_tallies = [run.bill.tallies["sent"] for run in runs]
@@ -467,7 +467,7 @@ def _judge_rank(name: str) -> int:
     return len(MODEL_JUDGES)
 
 
-def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
+def _predicted_cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
     dimension = part.dimension
     if dimension is None:
@@ -484,7 +484,7 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
     """
     rated_cells: set[_Cell] = set()
     for part in parts:
-        rated_cells.update(_cells(part, runs))
+        rated_cells.update(_predicted_cells(part, runs))
     for run in runs:
         unrated_count = len(run.verdicts.keys() - rated_cells)
         if unrated_count == len(run.verdicts):

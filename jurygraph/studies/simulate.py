@@ -351,12 +351,14 @@ def _recovery_rows(
             papers = getattr(chosen[name], figure)
             scaled_values = _FIGURE_SCALES[figure] * values[:, :, index]
             columns = zip(METHODS, scaled_values.T, papers, strict=True)
-            row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
+            row[figure] = {
+                method: _mean_of_seeds(by_seed, paper) for method, by_seed, paper in columns
+            }
         rows.append(row)
     return rows
 
 
-def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
+def _mean_of_seeds(by_seed: Floats, paper: float) -> SimulatedMean:
     mean = float(by_seed.mean())
     if len(by_seed) < 2:
         return SimulatedMean(mean, None, paper)

@@ -193,11 +193,11 @@ class ScoredPresentations(NamedTuple):
 
     def semantic(self) -> float | None:
         """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
-        return self._mean_variance(_group(self.variants, attrgetter("repeat")))
+        return self._mean_variance(_group_by(self.variants, attrgetter("repeat")))
 
     def repeat(self) -> float | None:
         """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
-        return self._mean_variance(_group(self.rows, attrgetter("input")))
+        return self._mean_variance(_group_by(self.rows, attrgetter("input")))
 
     def repeat_freedom(self) -> int:
         """Return Σ (R - 1) over inputs with R scores, the degrees of freedom of σ²_Rep."""
@@ -245,7 +245,7 @@ SEED_MEASURES: Mapping[str, SeedMeasure] = {
 
 def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredPresentations]]:
     by_protocol: dict[str, list[ScoredPresentations]] = {}
-    for (protocol, _), members in _group(rows, attrgetter("protocol", "unit")).items():
+    for (protocol, _), members in _group_by(rows, attrgetter("protocol", "unit")).items():
         first = members[0]
         unit = ScoredPresentations(
             judge=first.judge,
@@ -299,22 +299,22 @@ def measure_stability(
         sections += _noise_tables(protocol, units, sizes, figures)
     protocols = by_protocol if len(by_protocol) > 1 else {}
     sections.append(
-        _table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
+        _table_by_size("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
     )
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
         title = f"Table 10: {protocol}, σ²_Sem by family"
         by_family = _units_by_family(units)
-        sections.append(_table(title, "families", common, by_family, sizes, figures))
+        sections.append(_table_by_size(title, "families", common, by_family, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
         by_weighting = _reweight_units(units, own_weights)
-        sections.append(_table(title, "weightings", common, by_weighting, sizes, figures))
+        sections.append(_table_by_size(title, "weightings", common, by_weighting, sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
     notes = list(_notes(presentations, every_unit, figures["ratios"]))
     if missing_weights:
         notes.append(missing_weights)
-    plot = _plot(figures["noise"], list(by_protocol), len(sizes))
+    plot = _noise_plot(figures["noise"], list(by_protocol), len(sizes))
     tasks = len({unit.cluster for unit in every_unit})
     conclusion = conclude_stability(figures["ratios"], tasks)
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
@@ -421,7 +421,7 @@ def _rows_of_noise(
     units: Sequence[ScoredPresentations],
 ) -> dict[tuple[str, str], list[ScoredPresentations]]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows: dict[tuple[str, str], list[ScoredPresentations]] = _group(
+    rows: dict[tuple[str, str], list[ScoredPresentations]] = _group_by(
         units, attrgetter("judge", "quality")
     )
     if len(rows) > 1:
@@ -477,7 +477,7 @@ def _wording_figures(units: Sequence[ScoredPresentations], size: int) -> Figures
     }
 
 
-def _table(
+def _table_by_size(
     title: str,
     name: str,
     common: Figures,
@@ -542,7 +542,7 @@ def variance_digits(cells: Iterable[object], least_digits: int = _DIGITS) -> int
     return max(least_digits, 4, 1 - math.floor(math.log10(largest_value)))
 
 
-def _group(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -617,7 +617,7 @@ def _worst_variant(
     return float(shift[worst_index]), rows[worst_index], breakdown
 
 
-def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
+def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
     cells_by_name: dict[str, object] = {}
@@ -710,7 +710,7 @@ def measure_signal(
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
         )
-    groups = list(_groups(units, fmean(noises), correct))
+    groups = list(_group_signals(units, fmean(noises), correct))
     if not groups:
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
@@ -828,10 +828,10 @@ def _choose_units(
     return by_protocol[name]
 
 
-def _groups(
+def _group_signals(
     units: Sequence[ScoredPresentations], pooled_noise: float, correct: float
 ) -> Iterator[GroupSignal]:
-    for (_, task), members in _group(units, attrgetter("judge", "cluster")).items():
+    for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue

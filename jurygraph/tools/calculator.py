@@ -20,9 +20,9 @@ MAX_DECIMAL_PLACES = 50
 """Decimals up to which a result is written out; a longer one is rounded to 20 digits."""
 _ROUNDED_DIGITS = 20
 _MAX_ROUNDED_PLACES = 100
-_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
+_NUMBER_PATTERN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
 _TOKEN_PATTERN = re.compile(
-    rf"(?:{_NUMBER}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
+    rf"(?:{_NUMBER_PATTERN}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
 )
 
 

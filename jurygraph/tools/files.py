@@ -62,9 +62,9 @@ class ListFiles(RowTool):
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
         scan = _workspace_of(inputs, arguments).scan(arguments.folder)
         pattern = arguments.pattern
-        sizes = {entry.path: entry.size for entry in scan if _matches(entry.path, pattern)}
+        sizes = {entry.path: entry.size for entry in scan if _path_matches(entry.path, pattern)}
         rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_order)]
-        heading = f"[{_count(len(sizes), 'file')}{scan.note}]"
+        heading = f"[{_format_count(len(sizes), 'file')}{scan.note}]"
         return _first_rows(heading, rows[:MAX_LISTED], len(rows))
 
 
@@ -106,7 +106,7 @@ class Grep(RowTool):
         found: dict[str, FileMatches] = {}
         searched_count = unread_count = searched_bytes = 0
         for entry in scan:
-            if not _matches(entry.path, arguments.pattern):
+            if not _path_matches(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
             content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_bytes)
@@ -123,9 +123,9 @@ class Grep(RowTool):
                 rows = [f"{entry.path}:{document.row(span)}" for span in matches.spans]
                 found[entry.path] = FileMatches(rows, matches.total)
         total = sum(matches.total for matches in found.values())
-        files = f"{len(found):,} of {_count(searched_count, 'file')}"
+        files = f"{len(found):,} of {_format_count(searched_count, 'file')}"
         unread_files = f"; {unread_count:,} files are binary or too large" if unread_count else ""
-        heading = f"[{_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
+        heading = f"[{_format_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
         all_rows = chain.from_iterable(found[path].rows for path in sorted(found, key=_path_order))
         return _first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
 
@@ -164,7 +164,7 @@ def _workspace_of(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace
     return workspace
 
 
-def _matches(path: str, pattern: str | None) -> bool:
+def _path_matches(path: str, pattern: str | None) -> bool:
     """Return whether a path, or a file's name where the pattern has no slash, matches; `*` may cross folders."""
     if pattern is None:
         return True
@@ -180,7 +180,7 @@ def _first_rows(heading: str, rows: Sequence[str], total: int) -> str:
     return "\n".join([heading, *shown_rows])
 
 
-def _count(number: int, noun: str, plural_ending: str = "s") -> str:
+def _format_count(number: int, noun: str, plural_ending: str = "s") -> str:
     return f"{number:,} {noun}{plural_ending * (number != 1)}"
 
 

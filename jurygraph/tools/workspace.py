@@ -36,7 +36,7 @@ _MAX_READ_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+_ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _UNSAFE_PATH = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
 """Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -247,7 +247,7 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
         )
     if stat.S_ISDIR(status.st_mode):
         return FolderWorkspace(root, steps)
-    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVES):
+    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVE_SUFFIXES):
         return ArchiveWorkspace(root, steps)
     raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {remedy}")
 

@@ -47,7 +47,7 @@ _FASTEST_COMPRESSION_LEVEL = 1
 _GROUPS_PER_BATCH = 256
 """Groups that are added in one transaction."""
 
-_TABLES = """
+_TABLES_SQL = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
@@ -246,7 +246,7 @@ class RunIndex:
             run_folder.discard_index(self.run.folder)
         self._open()
         with self._connection:
-            self._connection.executescript(_TABLES)
+            self._connection.executescript(_TABLES_SQL)
             for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
                 self._set_fact(name, value)
 

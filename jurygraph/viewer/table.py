@@ -168,7 +168,7 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> 
     key = expression_of(index, query.sort_column) if query.sort else "responses.task"
     position = ""
     if query.after:
-        position, after = _position(query)
+        position, after = _position_condition(query)
         values += after
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
@@ -376,7 +376,7 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     return f"({condition})", [search_text, search_text, match_expression, match_expression]
 
 
-def _position(query: TableQuery) -> tuple[str, list[Any]]:
+def _position_condition(query: TableQuery) -> tuple[str, list[Any]]:
     """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
         value, number = _PAGE_KEY.validate_json(query.after)

@@ -58,11 +58,11 @@ def _status(trace: TraceWithoutTexts) -> str:
     return f"{trace.status}, gated" if trace.gates else trace.status
 
 
-def _gates(trace: TraceWithoutTexts) -> str | None:
+def _gate_names(trace: TraceWithoutTexts) -> str | None:
     return ", ".join(trace.gates) or None
 
 
-def _unsupported(trace: TraceWithoutTexts) -> int:
+def _count_unsupported(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
@@ -79,9 +79,9 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("status", _status, True),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("coverage", attrgetter("coverage")),
-        RewardColumn("gates", _gates, True),
+        RewardColumn("gates", _gate_names, True),
         RewardColumn("disagreement", _disagreement),
-        RewardColumn("unsupported", _unsupported),
+        RewardColumn("unsupported", _count_unsupported),
     )
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "coverage")

@@ -678,7 +678,7 @@ class Constraints(Evaluator):
         if not result.holds:
             score = result.share if check.partial else 0.0
             items = result.items[:10]
-        evidence = tuple(chain.from_iterable(map(_evidence, items)))
+        evidence = tuple(chain.from_iterable(map(_evidence_of_item, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
 
@@ -729,7 +729,7 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
     return items_by_kind
 
 
-def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
+def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
     items = []
     for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location)):
@@ -756,7 +756,7 @@ def _decide_check(check: Check, inputs: EvaluatorInput) -> CheckResult:
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
     claimed_items = _claimed_items(check, inputs)
-    listed_items = {path: _matches(path, inputs.response.data) for path in check.paths}
+    listed_items = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
     result = decide_check(check, {**claimed_items, **listed_items})
     if not result.holds or listed_items:
         return result
@@ -766,7 +766,7 @@ def _decide_check(check: Check, inputs: EvaluatorInput) -> CheckResult:
     return CheckResult(False, 0.0, "nothing that the response's data claims is there")
 
 
-def _evidence(item: ListedItem) -> Sequence[Evidence]:
+def _evidence_of_item(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
     content = to_text(dict(item.values))

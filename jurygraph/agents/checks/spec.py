@@ -43,7 +43,7 @@ ItemsPath = Annotated[Id, AfterValidator(_check_items)]
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
-BOUNDS = ("at_least", "at_most", "equals", "between")
+BOUND_FIELDS = ("at_least", "at_most", "equals", "between")
 CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
 
 
@@ -155,10 +155,10 @@ class Check(FrozenModel):
         return self
 
     def _check_bounds(self, measure: str) -> None:
-        bounds = [name for name in BOUNDS if getattr(self, name) is not None]
+        bounds = [name for name in BOUND_FIELDS if getattr(self, name) is not None]
         if measure in ("count", "sum") and len(bounds) != 1:
             raise ValueError(
-                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}"
+                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUND_FIELDS)}"
             )
         if measure == "share" and (len(bounds) > 1 or not self.where):
             raise ValueError(
@@ -202,13 +202,13 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         if self.sum is not None:
             return tuple(
-                (term.of, _columns(term.where, term.column, term.times, term.places))
+                (term.of, _columns_of_tests(term.where, term.column, term.times, term.places))
                 for term in self.sum
             )
         source = self.count or self.share or self.values
         if not source:
             return ()
-        columns = _columns(self.where, self.column) | _columns(self.among)
+        columns = _columns_of_tests(self.where, self.column) | _columns_of_tests(self.among)
         return ((source, columns),)
 
     @cached_property
@@ -223,16 +223,16 @@ class Check(FrozenModel):
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
-    "count": ("where", *BOUNDS, "partial"),
-    "share": ("where", "among", *BOUNDS, "partial"),
-    "sum": ("per", *BOUNDS, "partial"),
+    "count": ("where", *BOUND_FIELDS, "partial"),
+    "share": ("where", "among", *BOUND_FIELDS, "partial"),
+    "sum": ("per", *BOUND_FIELDS, "partial"),
     "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
     "text": (),
     "function": ("params",),
 }
 
 
-def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
+def _columns_of_tests(tests: Tests, *operands: str | float | None) -> frozenset[str]:
     columns = set(tests)
     for _, value in chain.from_iterable(tests.values()):
         if isinstance(value, Column):
@@ -303,7 +303,7 @@ def _normalise_measure(check: Check) -> Check:
     """Return a check without its bounds and independent of the order of its terms; a sum without its divisor."""
     terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
     return check.model_copy(
-        update={**dict.fromkeys(BOUNDS), "partial": False, "per": None, "sum": terms}
+        update={**dict.fromkeys(BOUND_FIELDS), "partial": False, "per": None, "sum": terms}
     )
 
 

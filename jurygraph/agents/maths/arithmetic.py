@@ -45,7 +45,7 @@ _DEPTHS = {"(": 1, ")": -1}
 _EQUATION_EDGE = re.compile(r"<<|>>|=")
 _EQUALS_SIGN = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
-_BOLD = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
+_BOLD_MARK = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _BOUNDARY_CHARACTERS = frozenset(
     ",:;.>|•[?)\"'“”‘’`—"
@@ -231,7 +231,7 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
 
 def _read_right_side(line: str, plain_line: str, start: int, stop: int) -> _EquationSide:
     stop = min(stop, start + MAX_SIDE_CHARACTERS)
-    if bold_mark := _BOLD.match(plain_line, start, stop):
+    if bold_mark := _BOLD_MARK.match(plain_line, start, stop):
         start = bold_mark.end()
     right_text = plain_line[start:stop]
     run_end = start + len(right_text) - len(right_text.lstrip(_EXPRESSION_CHARACTERS))

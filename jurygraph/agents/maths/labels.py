@@ -13,9 +13,9 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int]
 
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
-_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
-_SPACED_WORDS = _WORDS["spaced"]
-_JOINED_WORDS = _WORDS["joined"]
+_LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
+_SPACED_WORDS = _LABEL_WORDS["spaced"]
+_JOINED_WORDS = _LABEL_WORDS["joined"]
 _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _MAX_DENIAL_LENGTH = 40  # characters

@@ -57,21 +57,23 @@ def _load_units() -> dict[str, MeasureUnit]:
 
 
 _UNITS = _load_units()
-_WORDS = _read_toml("answer_words.toml")
+_WORD_TABLES = _read_toml("answer_words.toml")
 _SCALES: Mapping[str, int] = {
-    **_WORDS["scales"],
-    **{f"{word}s": scale for word, scale in _WORDS["scales"].items()},
+    **_WORD_TABLES["scales"],
+    **{f"{word}s": scale for word, scale in _WORD_TABLES["scales"].items()},
 }
-_LETTERS: Mapping[str, str] = _WORDS["letters"]
-_MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
-_COUNTED_NOUNS = frozenset(_WORDS["counted"].split())
-_NON_UNIT_WORDS = frozenset(_WORDS["not_units"].split())
+_LETTERS: Mapping[str, str] = _WORD_TABLES["letters"]
+_MONEY_LETTERS = {**_LETTERS, **_WORD_TABLES["money_letters"]}
+_COUNTED_NOUNS = frozenset(_WORD_TABLES["counted"].split())
+_NON_UNIT_WORDS = frozenset(_WORD_TABLES["not_units"].split())
 
 # Units
-_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
-_ORDINAL = r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
+_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORD_TABLES['closings'])})$")
+_ORDINAL_PATTERN = (
+    r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
+)
 _NO_NOUN = re.compile(
-    rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL})s?|[ivxlcdm]+"
+    rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL_PATTERN})s?|[ivxlcdm]+"
 )
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
@@ -80,14 +82,14 @@ _NUMBER_PHRASE = re.compile(
 )
 _UNIT_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWER_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
-_DIVISIONS = ("/", "per", "a", "an", "every")
+_DIVISION_WORDS = ("/", "per", "a", "an", "every")
 _GLUED_UNITS = "mgh"  # "18m", but "5s" and "5t" are products
 _ASKED_UNIT = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
 )
 
 # Numbers
-_SIGNS = str.maketrans(_WORDS["signs"])
+_SIGNS = str.maketrans(_WORD_TABLES["signs"])
 # Elsewhere a dash marks a range.
 _MINUS_SIGN = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
 _FULL_WIDTH_CHARACTERS = {
@@ -118,12 +120,12 @@ _TEXT_COMMAND = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}"
 )
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
-_CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
-_INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
+_CURRENCY_PATTERN = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
+_INTEGER_PATTERN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
 _NUMBER = re.compile(
-    rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY}) ?(?P<inner>[+-]?))?"
+    rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY_PATTERN}) ?(?P<inner>[+-]?))?"
     r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
-    rf"|(?P<decimal>{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)"
+    rf"|(?P<decimal>{_INTEGER_PATTERN}(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})(?![0-9A-Za-z])"  # "1.5e3", "1.5 \times 10^{3}"
     r"| ?(?:\\times|\\cdot|\*|[xX]) ?10 ?(?:\^|\*\*) ?(?:\{ ?)?(?P<power>[+-]?[0-9]{1,3})(?: ?\})?(?![0-9^!]))?)"
     r"(?![0-9.,])",
@@ -316,7 +318,7 @@ def _can_be_glued(word: str) -> bool:
 
 
 def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None:
-    divisions = (index for index, word in enumerate(words) if word in _DIVISIONS)
+    divisions = (index for index, word in enumerate(words) if word in _DIVISION_WORDS)
     index = next(divisions, 0)
     if index:  # "$18/hour" is a rate, "18/x" a fraction
         top = _read_noun(words[:index], 1, is_one)
@@ -358,7 +360,9 @@ def _is_plain(word: str) -> bool:
 def _is_adjective(word: str) -> bool:
     lower = word.lower()
     is_number = (
-        lower in _NON_UNIT_WORDS or lower in _SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
+        lower in _NON_UNIT_WORDS
+        or lower in _SCALES
+        or re.fullmatch(f"(?:{_ORDINAL_PATTERN})s?", lower)
     )
     return bool(_NOUN.fullmatch(word)) and not is_number
 

@@ -190,7 +190,7 @@ def _broken_in_passage(
 ) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUE_PATTERNS.items():
-        if _values(pattern, text) != _values(pattern, statement.text):
+        if _find_values(pattern, text) != _find_values(pattern, statement.text):
             return invariant
     if mentioned_people(text, people) != statement.people:
         return "stakeholders"
@@ -227,13 +227,13 @@ def _proper_names(text: str) -> set[str]:
     return {name.group() for name in _PROPER_NAME.finditer(text) if name.group()[0].isupper()}
 
 
-def _values(pattern: re.Pattern[str], text: str) -> set[str]:
+def _find_values(pattern: re.Pattern[str], text: str) -> set[str]:
     return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
 
 
 def find_numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits or in words."""
-    return _values(_NUMBER, text)
+    return _find_values(_NUMBER, text)
 
 
 def _without_words(text: str, verbatim: Iterable[str]) -> str:

@@ -467,8 +467,8 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
-    step_length = _length(step)
-    turn_length = _length(turn)
+    step_length = _euclidean_length(step)
+    turn_length = _euclidean_length(turn)
     if turn_length == 0.0 or step_length <= turn_length:
         return None
     factor = step_length / turn_length
@@ -480,7 +480,7 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     return Model(prior / prior.sum(), _scale_rows(confusion))
 
 
-def _length(arrays: Sequence[Floats]) -> np.float64:
+def _euclidean_length(arrays: Sequence[Floats]) -> np.float64:
     """Return the Euclidean length of all entries together."""
     squares = [float((array * array).sum()) for array in arrays]
     length: np.float64 = np.sqrt(sum(squares))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.workflows.plans_file import PlansFile
     from jurygraph.server.settings import ServerSettings
 
-_PORT = 7577
+_DEFAULT_PORT = 7577
 _MIN_TOKEN_CHARACTERS = 16
 
 
@@ -47,7 +47,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any but loopback needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = _DEFAULT_PORT,
     token_file: Annotated[
         Path | None, option("F", "File with the token that requests have to have.")
     ] = None,

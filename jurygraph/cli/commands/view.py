@@ -15,7 +15,7 @@ from jurygraph.cli.render.text import print_message, print_result, progress
 if TYPE_CHECKING:
     from jurygraph.viewer.pages import OpenRun
 
-_PORT = 7576
+_DEFAULT_PORT = 7576
 
 
 def view(
@@ -23,7 +23,9 @@ def view(
     other: Annotated[
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = _DEFAULT_PORT,
     host: Annotated[
         str,
         typer.Option(

@@ -270,7 +270,7 @@ def call_lines(view: QuestionView) -> Iterator[str]:
     for number, call in enumerate(view.calls, start=1):
         yield f"call {number} of {len(view.calls)}: {escape_line(call.purpose)}"
         yield from _field_lines(call.call)
-        for title, text in _texts(call):
+        for title, text in _call_texts(call):
             yield from _paragraphs(title, text, "  ")
         for lookup in call.lookups:
             yield from _lookup_lines(lookup)
@@ -323,7 +323,7 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 
-def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
+def _call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
     """Yield the messages, the schema and the reply of a call, each with its title; text instead if they were erased."""
     request = call.request
     reply = call.reply
