@@ -231,7 +231,7 @@ class IndexedText(SearchableText):
             ends = _INDEX_RANGE.fullmatch(figures[1])
             if ends is not None:  # of a range, both ends are numbers
                 start = figures.start(1)
-                spans = [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+                spans = [(start + ends.start(group), start + ends.end(group)) for group in (1, 2)]
             for span in spans:
                 numeral = self.text[slice(*span)]
                 value = _parse_number(numeral)
