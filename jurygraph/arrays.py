@@ -37,7 +37,7 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
     return result[()]
 
 
-def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
+def _to_array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
     # np.asarray would drop the mask, and masked values are not verdicts.
     if isinstance(values, np.ndarray) and hasattr(values, "mask"):
         raise error(f"{name} is a masked array: pass the mask separately, as booleans")
@@ -48,18 +48,18 @@ def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic
 
 
 def _refuse_first(
-    name: str, a: NDArray[np.generic], invalid: Bools, problem: str, error: ErrorType
+    name: str, a: NDArray[np.generic], is_invalid: Bools, problem: str, error: ErrorType
 ) -> None:
     """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
-    if invalid.any():
-        index = tuple(int(i) for i in np.argwhere(invalid)[0])
+    if is_invalid.any():
+        index = tuple(int(i) for i in np.argwhere(is_invalid)[0])
         entry = f"{name}[{', '.join(map(str, index))}]" if index else name
         raise error(f"{entry} is {a[index]}{problem}")
 
 
 def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
     """Return floats or integers of any shape as float64; booleans, strings and objects are refused."""
-    a = _array(name, values, error)
+    a = _to_array(name, values, error)
     if a.dtype.kind not in "iuf" and a.size:
         raise error(f"{name} holds {a.dtype} where numbers are needed")
     return np.asarray(a, dtype=np.float64)
@@ -112,7 +112,7 @@ def as_probability(name: str, value: float, error: ErrorType = PlanError) -> flo
 
 def as_booleans(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Bools:
     """Return booleans of any shape; 0 and 1 are refused."""
-    a = _array(name, values, error)
+    a = _to_array(name, values, error)
     if a.dtype != np.bool_ and a.size:
         raise error(f"{name} holds {a.dtype} where booleans are needed")
     return np.asarray(a, dtype=np.bool_)
@@ -120,12 +120,12 @@ def as_booleans(name: str, values: ArrayLike, error: ErrorType = PlanError) -> B
 
 def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanError) -> Ints:
     """Return integers [E] in 0..n-1."""
-    a = _array(name, values, error)
+    a = _to_array(name, values, error)
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
     positions = np.asarray(a, dtype=np.intp)
-    outside = (positions < 0) | (positions >= n)
-    _refuse_first(name, a, outside, f", but the criteria are numbered 0 to {n - 1}", error)
+    is_outside = (positions < 0) | (positions >= n)
+    _refuse_first(name, a, is_outside, f", but the criteria are numbered 0 to {n - 1}", error)
     return positions
 
 

@@ -38,23 +38,23 @@ async def gather_in_order(
     no further than that. The error of a task is raised in the place of its result. Tasks that still run then, or when
     the generator is closed, are cancelled.
     """
-    waiting: deque[asyncio.Task[T]] = deque()
-    room = asyncio.Semaphore(max_concurrent - 1)
+    waiting_tasks: deque[asyncio.Task[T]] = deque()
+    free_slots = asyncio.Semaphore(max_concurrent - 1)
     try:
         for task in asyncio_tasks:
-            waiting.append(task)
-            task.add_done_callback(lambda _: room.release())
-            await room.acquire()  # wait for a free place before the next task is started
-            while waiting and (
-                waiting[0].done() or len(waiting) >= max_concurrent * (1 + max_waiting)
+            waiting_tasks.append(task)
+            task.add_done_callback(lambda _: free_slots.release())
+            await free_slots.acquire()  # wait for a free place before the next task is started
+            while waiting_tasks and (
+                waiting_tasks[0].done() or len(waiting_tasks) >= max_concurrent * (1 + max_waiting)
             ):
-                yield await waiting.popleft()
-        while waiting:
-            yield await waiting.popleft()
+                yield await waiting_tasks.popleft()
+        while waiting_tasks:
+            yield await waiting_tasks.popleft()
     finally:
-        for task in waiting:
+        for task in waiting_tasks:
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*waiting_tasks, return_exceptions=True)
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
@@ -248,8 +248,8 @@ def is_interrupt(error: BaseException) -> bool:
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel the tasks that are left, so that their callers get a cancellation, and stop the executor."""
-    remaining = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in remaining:
+    remaining_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in remaining_tasks:
         task.cancel()
-    await asyncio.gather(*remaining, return_exceptions=True)
+    await asyncio.gather(*remaining_tasks, return_exceptions=True)
     await loop.shutdown_default_executor()

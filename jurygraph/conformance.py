@@ -52,30 +52,32 @@ def check_evaluator(
         for group in to_groups("groups", groups):
             task = group.task
             responses = group.responses
-            first = _verdicts(jury, task, responses)
+            first = _collect_verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)
-            _check_same(first, _verdicts(jury, task, responses), "when repeated")
+            _check_same(first, _collect_verdicts(jury, task, responses), "when repeated")
             if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
-                backwards = _verdicts(jury, task, responses[::-1])
+                backwards = _collect_verdicts(jury, task, responses[::-1])
                 _check_same(first, backwards, "with the responses in reverse order")
-                alone: list[RecordedVerdict] = []
+                separate_verdicts: list[RecordedVerdict] = []
                 for response in responses:
-                    alone += _verdicts(jury, task, [response])
-                alone.sort(key=_sort_key)
-                _check_same(first, alone, "with each response alone")
+                    separate_verdicts += _collect_verdicts(jury, task, [response])
+                separate_verdicts.sort(key=_sort_key)
+                _check_same(first, separate_verdicts, "with each response alone")
             reversed_responses = [_reverse_model_keys(response) for response in responses]
-            reordered = _verdicts(jury, _reverse_task(task), reversed_responses)
-            _check_same(first, reordered, "with the task's parts in reverse order")
+            reordered_verdicts = _collect_verdicts(jury, _reverse_task(task), reversed_responses)
+            _check_same(first, reordered_verdicts, "with the task's parts in reverse order")
             odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
-            verdicts = _verdicts(jury, task, odd_responses)
+            verdicts = _collect_verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)
             verdict_count += len(verdicts)
     assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
 
 
-def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
+def _collect_verdicts(
+    jury: Jury, task: Task, responses: Sequence[Response]
+) -> list[RecordedVerdict]:
     traces = jury.score(task, responses)
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
     return sorted(verdicts, key=_sort_key)

@@ -87,10 +87,10 @@ def _join_parts(brackets: str, parts: Iterable[str], size: int, limit: int) -> s
     text = ""
     count = 0
     for part in parts:
-        longer = f"{text}, {part}" if text else part
-        if len(longer) > limit - len("{, …}"):
+        longer_text = f"{text}, {part}" if text else part
+        if len(longer_text) > limit - len("{, …}"):
             break
-        text = longer
+        text = longer_text
         count = count + 1
     if count != size:
         text += ", …" if text else "…"

@@ -68,8 +68,8 @@ class GraphCycleError(GraphError):
 
     def __init__(self, cycle: list[int], names: list[str] | None = None) -> None:
         self.cycle = cycle
-        shown = [names[i] if names else str(i) for i in cycle]
-        super().__init__(f"the rubric graph has a cycle: {' -> '.join(shown)}")
+        shown_names = [names[i] if names else str(i) for i in cycle]
+        super().__init__(f"the rubric graph has a cycle: {' -> '.join(shown_names)}")
 
 
 class ModelError(JurygraphError):

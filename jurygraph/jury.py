@@ -383,16 +383,16 @@ class Jury(ShortRepr):
             raise InputError(
                 "progress: is an async function, which nothing awaits; give a plain one of (done, total)"
             )
-        done = 0
+        done_count = 0
         total = len(items) if isinstance(items, Sized) else None
         scheduler = self._schedule(to_groups("items", items), sink, in_order=True)
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
                     traces = self._result_or_raise(group.outcome)
-                    done += 1
+                    done_count += 1
                     if progress is not None:
-                        progress(done, total)
+                        progress(done_count, total)
                     yield traces
 
     async def ascore_as_finished(
@@ -465,13 +465,13 @@ class Jury(ShortRepr):
         recorder = self._open_recorder()
         if recorder is None:
             return await self._admit_groups(groups, active_groups, sink, listener)
-        begun = [result_or_error(partial(recorder.begin, group)) for group in groups]
+        started_groups = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
             outcomes = await self._admit_groups(
-                begun, active_groups, sink or recorder.calls, listener
+                started_groups, active_groups, sink or recorder.calls, listener
             )
         except BaseException:
-            for item in begun:
+            for item in started_groups:
                 if isinstance(item, Group):
                     recorder.end(item)
             raise
@@ -479,7 +479,7 @@ class Jury(ShortRepr):
             asyncio.ensure_future(recorder.finish(item, outcome))
             if isinstance(item, Group)
             else outcome
-            for item, outcome in zip(begun, outcomes, strict=True)
+            for item, outcome in zip(started_groups, outcomes, strict=True)
         ]
 
     async def _admit_groups(
@@ -526,13 +526,13 @@ class Jury(ShortRepr):
             plans = [plan_or_error]
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)
-        made = iter(plans)
+        plan_results = iter(plans)
         outcomes: list[PlannedGroup | GroupOutcome] = []
         for item in checked_items:
             if not isinstance(item, Group):
                 outcomes.append(item)
                 continue
-            plan = item.plan or next(made)
+            plan = item.plan or next(plan_results)
             outcomes.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
         return outcomes
 
@@ -668,16 +668,16 @@ class Jury(ShortRepr):
         self._closed = True
         if self._is_foreign:
             return
-        with ExitStack() as closing:  # all is closed, whatever one of them raises
-            closing.callback(self._release_recorder)
-            closing.callback(self.loop.close)
+        with ExitStack() as stack:  # all is closed, whatever one of them raises
+            stack.callback(self._release_recorder)
+            stack.callback(self.loop.close)
             if self.gateways:
-                closing.callback(lambda: self.loop.run(self.gateways.close()))
+                stack.callback(lambda: self.loop.run(self.gateways.close()))
             for evaluator in self.evaluators.values():
-                closing.callback(self._call, evaluator, evaluator.close)
+                stack.callback(self._call, evaluator, evaluator.close)
             for _, toolset in self.context.toolsets:
                 for tool in toolset.tools.values():
-                    closing.callback(tool.close)
+                    stack.callback(tool.close)
 
     def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
         fresh_context(self.config.langsmith).run(call_method, evaluator, method)
@@ -792,17 +792,17 @@ def _check_plan(plan: Plan, task: Task, context: GraphContext) -> None:
 
 def find_other_version(plan: Plan, context: GraphContext) -> str | None:
     """Return which evaluator, deriver or combiner of a plan has another version here; None if all are the same."""
-    required: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    required += [
+    used_versions: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    used_versions += [
         ("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions
     ]
-    required += [
+    used_versions += [
         ("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations
     ]
-    required += [
+    used_versions += [
         ("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs
     ]
-    for role, name, version, available in required:
+    for role, name, version, available in used_versions:
         version_here = available[name].version if name in available else None
         if version_here != version:
             return f"{role} {name!r} of version {version!r}; this jury has {version_here or 'none'}"
@@ -825,8 +825,8 @@ def check_unchanged_inputs(plan: Plan, context: GraphContext) -> None:
             )
 
 
-def _refuse_other_facts(plan: Plan, changed: str) -> NoReturn:
+def _refuse_other_facts(plan: Plan, difference: str) -> NoReturn:
     raise InputError(
-        f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+        f"the plan for task {plan.task_id!r} was made with other facts: {difference}; put that back as it "
         "was, or prepare the task again (a run: score into another --out, with --branch)"
     )

@@ -71,21 +71,23 @@ def describe_validation_error(
         path = _path_of(first, value)
         inner = [e for e in errors if _path_of(e, value)[: len(path)] == path]
         first = max(inner, key=lambda e: len(_path_of(e, value)))
-    path, invalid = _locate_error(first, value)
+    path, invalid_value = _locate_error(first, value)
     alternatives = [e for e in errors if _path_of(e, value) == path]
     wrong_types = (*_EXPECTED_VALUES, "is_instance_of", "literal_error")
-    fitting = [e for e in alternatives if e["type"] not in wrong_types]
-    if not fitting and not isinstance(invalid, str):
+    fitting_errors = [e for e in alternatives if e["type"] not in wrong_types]
+    if not fitting_errors and not isinstance(invalid_value, str):
         # The problem is not that it is none of some words.
-        fitting = [e for e in alternatives if e["type"] != "literal_error"]
-    if fitting:
-        first = fitting[0]
+        fitting_errors = [e for e in alternatives if e["type"] != "literal_error"]
+    if fitting_errors:
+        first = fitting_errors[0]
     expected = dict.fromkeys(
         _EXPECTED_VALUES[e["type"]] for e in alternatives if e["type"] in _EXPECTED_VALUES
     )
     if len(expected) > 1:
-        return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
-    return _describe_error(first, path, invalid, model)
+        return Problem(
+            path, f"is {describe_value(invalid_value)}", f"write {' or '.join(expected)}"
+        )
+    return _describe_error(first, path, invalid_value, model)
 
 
 def first_validation_error(error: ValidationError) -> str:
@@ -103,10 +105,10 @@ def format_path(path: Path) -> str:
 
 def did_you_mean(name: str, candidates: Iterable[str], likeness: float = 0.5) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
-    similar = nearest_name(name, candidates, likeness)
-    if similar is None:
+    similar_name = nearest_name(name, candidates, likeness)
+    if similar_name is None:
         return None
-    text = shorten(similar) if similar == similar.strip() else quote(similar)
+    text = shorten(similar_name) if similar_name == similar_name.strip() else quote(similar_name)
     return f"did you mean {text}?"
 
 
@@ -152,8 +154,8 @@ def nearest_name(name: str, candidates: Iterable[str], likeness: float = 0.5) ->
     for other in names:
         if other.casefold() == name.casefold():
             return other
-    similar = difflib.get_close_matches(name, names, n=1, cutoff=likeness)
-    return similar[0] if similar else None
+    similar_names = difflib.get_close_matches(name, names, n=1, cutoff=likeness)
+    return similar_names[0] if similar_names else None
 
 
 def describe_value(value: Any) -> str:
@@ -350,9 +352,9 @@ def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[Base
     listed_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in listed_fields)
     names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
-    meant = find_meant_field(str(path[-1]), names)
-    if meant is not None:
-        return Problem(path, "unknown", f"did you mean {meant}?")
+    meant_field = find_meant_field(str(path[-1]), names)
+    if meant_field is not None:
+        return Problem(path, "unknown", f"did you mean {meant_field}?")
     for lead, inner in (("below", ()), ("in an entry of", (0,))):
         sections = _sections_with(str(path[-1]), models_with_field, inner)
         if len(sections) == 1:
@@ -377,8 +379,8 @@ def _sections_with(name: str, models: Iterable[type[BaseModel]], inner: Path) ->
 def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
-    similar = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
-    hint = f"did you mean {similar}? " if similar else ""
+    similar_choice = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
+    hint = f"did you mean {similar_choice}? " if similar_choice else ""
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
@@ -415,8 +417,10 @@ _PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel
 def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _models_at(model, path[:-1]) or [model]
-    named = [m for m in models if not {m.__name__, *_literal_tags(m)}.isdisjoint(error["loc"])]
-    return named or models
+    named_models = [
+        m for m in models if not {m.__name__, *_literal_tags(m)}.isdisjoint(error["loc"])
+    ]
+    return named_models or models
 
 
 def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:

@@ -99,9 +99,9 @@ class Planner(ShortRepr):
         )
         if plan is None and self._config.annotation is not None:
             config = self._config.model_copy(update={"annotation": None})
-            plain = replace(context, config=config)
+            plain_context = replace(context, config=config)
             plan, _ = await self._dry_run(
-                lambda gateways: _plan_task(task, profiles, plain, gateways), sink
+                lambda gateways: _plan_task(task, profiles, plain_context, gateways), sink
             )
         return plan, first
 
@@ -162,16 +162,16 @@ class Planner(ShortRepr):
     ) -> "tuple[T | None, list[Request]]":
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
         backends, gateways = self._jury.gateways.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
-        made = None
+        result = None
         try:
-            made = await make(gateways)
+            result = await make(gateways)
         except ModelError:
             if not any(backend.lacks_reply for backend in backends):
                 raise
         finally:
             await gateways.close()
         requests = chain.from_iterable(backend.requests.values() for backend in backends)
-        return made, list(requests)
+        return result, list(requests)
 
 
 async def _plan_task(

@@ -87,12 +87,14 @@ class ScriptedJudge(ShortRepr, Backend):
 
     async def close(self) -> None:
         """Raise ModelError, once, if there were requests without an answer."""
-        unscripted = self._unscripted
+        unscripted_requests = self._unscripted
         self._unscripted = []
-        if unscripted:
-            more = f" and {len(unscripted) - 1} more" if len(unscripted) > 1 else ""
+        if unscripted_requests:
+            more = (
+                f" and {len(unscripted_requests) - 1} more" if len(unscripted_requests) > 1 else ""
+            )
             raise ModelError(
-                f"no scripted answer to {unscripted[0]}{more}; add one to the ScriptedJudge"
+                f"no scripted answer to {unscripted_requests[0]}{more}; add one to the ScriptedJudge"
             )
 
     def _reply(self, request: Request, turn: int) -> Any:
@@ -167,20 +169,22 @@ def _fill_reply(fields: Mapping[str, Any], answer: Any, response: str) -> dict[s
     if lines:
         pieces = textwrap.wrap(lines[0], 200, break_long_words=False, break_on_hyphens=False)
         quotes.append(pieces[0][:1000])
-    filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
+    filled_fields: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
-        return {name: value for name, value in filled.items() if name in fields} | dict(answer)
+        return {name: value for name, value in filled_fields.items() if name in fields} | dict(
+            answer
+        )
     if "met" in fields or "probability" in fields:
-        filled |= {"met": answer >= 0.5, "probability": float(answer)}
+        filled_fields |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
         schema = fields["value"]
         (bounds,) = (choice for choice in schema.get("anyOf", [schema]) if "maximum" in choice)
         if isinstance(answer, bool):
             answer = bounds["maximum"] if answer else bounds["minimum"]
-        filled["value"] = answer
+        filled_fields["value"] = answer
     else:
         parts = [name for name in fields if name.startswith("part_")]
         by_part = [answer] * len(parts) if isinstance(answer, bool | int | float) else answer
         for name, part_answer in zip(parts, by_part, strict=True):
-            filled[name] = _fill_reply(fields[name]["properties"], part_answer, response)
-    return {name: value for name, value in filled.items() if name in fields}
+            filled_fields[name] = _fill_reply(fields[name]["properties"], part_answer, response)
+    return {name: value for name, value in filled_fields.items() if name in fields}

@@ -29,7 +29,7 @@ from jurygraph.schema.frozen_model import Flag, Number
 
 MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow
 MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
-PERCENTILE = 80.0
+CONFLICT_PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
 for components with few values the percentile is often the maximum."""
 _ROUNDING_ERROR = 1e-12
@@ -60,12 +60,12 @@ class TrainingStep:
         lengths: ArrayLike | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
-        self.rewards = _column("rewards", rewards)
+        self.rewards = _validate_column("rewards", rewards)
         rows = len(self.rewards)
         self.components: dict[str, Floats] = {}
         for name, column in sorted((components or {}).items()):
-            self.components[name] = _column(f"component {name!r}", column, rows)
-        self.lengths = None if lengths is None else _column("lengths", lengths, rows)
+            self.components[name] = _validate_column(f"component {name!r}", column, rows)
+        self.lengths = None if lengths is None else _validate_column("lengths", lengths, rows)
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
         if groups is not None:
@@ -79,7 +79,7 @@ class TrainingStep:
             raise InputError("a step: lengths has a value below 0")
 
 
-def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
+def _validate_column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -87,10 +87,10 @@ def _column(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
             f"a step: {name} are not all numbers; give NaN where there is none"
         ) from None
     if column.ndim != 1 or not column.size or rows not in (None, column.size):
-        wanted = "one value for each response"
+        expected_shape = "one value for each response"
         if rows is not None:
-            wanted = f"one value for each of {rows} rewards"
-        raise InputError(f"a step: {name} has shape {column.shape}; give {wanted}")
+            expected_shape = f"one value for each of {rows} rewards"
+        raise InputError(f"a step: {name} has shape {column.shape}; give {expected_shape}")
     if (np.abs(column) > MAX_VALUE).any():
         raise InputError(
             f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit"
@@ -187,8 +187,8 @@ def conflict_limit(pairs: Sequence[Floats]) -> float:
     values = values[~np.isnan(values)]
     if not values.size:
         return float("nan")
-    above = values[values > np.percentile(values, PERCENTILE) + MIN_RELATIVE_SD]
-    return float(above.min() if above.size else values.max())
+    high_values = values[values > np.percentile(values, CONFLICT_PERCENTILE) + MIN_RELATIVE_SD]
+    return float(high_values.min() if high_values.size else values.max())
 
 
 def measure_spread(rewards: Floats) -> Measure:
@@ -395,11 +395,11 @@ class DriftTests:
 
         Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
         """
-        tested = ~np.isnan(measure.score) & (self.baseline.n >= SCORES_BEFORE_TESTS)
-        expected = np.where(tested, self.baseline.mean, np.nan)
-        sd = self.baseline.sd(np.where(tested, measure.floor, 1.0))
+        is_tested = ~np.isnan(measure.score) & (self.baseline.n >= SCORES_BEFORE_TESTS)
+        expected = np.where(is_tested, self.baseline.mean, np.nan)
+        sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
         u = self._normal_scores((measure.score - expected) / sd)
-        self._update_cusums(step, np.where(tested, u, 0.0), tested)
+        self._update_cusums(step, np.where(is_tested, u, 0.0), is_tested)
         self.baseline = self.baseline.learn(measure)
         return u
 
@@ -422,18 +422,18 @@ class DriftTests:
         tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
-    def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
+    def _update_cusums(self, step: int, u: Floats, is_tested: Bools) -> None:
         is_zero = self.cusum <= 0.0
-        now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
-        pairs = zip(now, self.baseline_at_zero, strict=True)
+        new_baseline = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
+        pairs = zip(new_baseline, self.baseline_at_zero, strict=True)
         statistics = [np.where(is_zero, current, earlier) for current, earlier in pairs]
         self.baseline_at_zero = Baseline(*statistics)
         self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
-        n = np.maximum(now.n, 1.0)
+        n = np.maximum(new_baseline.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         increment = w * (_SIDE_SIGNS * u[..., None, None] - _CUSUM_REFERENCE_COLUMN * w)
         grown_cusum = np.maximum(self.cusum + increment, 0.0)
-        self.cusum = np.where(tested[..., None, None], grown_cusum, self.cusum)
+        self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
     def restart(self, series: Bools) -> None:
         statistics = [np.where(series, 0.0, statistic) for statistic in self.baseline]
@@ -556,12 +556,12 @@ class Analyzer:
 
     def _require_same_series(self, step: TrainingStep) -> None:
         names = {series.name for series in series_of(step, self._opposed, self.penalties)}
-        differing = sorted(names ^ {series.name for series in self.series})
-        if differing:
-            lack_or_have = "lack" if differing[0] in names else "have"
+        differing_names = sorted(names ^ {series.name for series in self.series})
+        if differing_names:
+            lack_or_have = "lack" if differing_names[0] in names else "have"
             raise InputError(
                 f"step {self.steps + 1}: the steps before {lack_or_have} the series "
-                f"{differing[0]!r}; give every step the same, with NaN where there is no number"
+                f"{differing_names[0]!r}; give every step the same, with NaN where there is no number"
             )
 
     def _alert(self, index: int) -> Alert:
@@ -570,12 +570,16 @@ class Analyzer:
         tests = self.tests
         reference, side = divmod(int(np.argmax(tests.excess[index])), 2)
         test = (index, reference, side)
-        began = Baseline(*(float(statistic[test]) for statistic in tests.baseline_at_zero))
-        now = Baseline(*(float(statistic[index]) for statistic in tests.baseline))
+        baseline_before = Baseline(
+            *(float(statistic[test]) for statistic in tests.baseline_at_zero)
+        )
+        baseline_now = Baseline(*(float(statistic[index]) for statistic in tests.baseline))
         # The mean of the scores since the change: those learned now without those learned before it.
-        score = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
-        size = (score - began.mean) / float(began.sd())
-        before = series.to_value(began.mean)
+        score = (baseline_now.n * baseline_now.mean - baseline_before.n * baseline_before.mean) / (
+            baseline_now.n - baseline_before.n
+        )
+        size = (score - baseline_before.mean) / float(baseline_before.sd())
+        before = series.to_value(baseline_before.mean)
         after = series.to_value(score)
         since = int(tests.last_zero_step[test]) + 1
         direction: Direction = "down" if side else "up"
@@ -618,38 +622,38 @@ class Analyzer:
 
         Other series count if they rose since the same step.
         """
-        moved = self._measure_movements(since)
-        accuracy = moved[ACCURACY_SERIES]
+        movements = self._measure_movements(since)
+        accuracy = movements[ACCURACY_SERIES]
         if (
             not accuracy < -_CLEAR_MOVE_IN_SD
-            or not moved["reward"] > _FOLLOWED_SHARE_OF_FALL * accuracy
+            or not movements["reward"] > _FOLLOWED_SHARE_OF_FALL * accuracy
         ):
             return []
         evidence = [
-            f"{name} rises" for name in ("reward", "format") if moved[name] > _CLEAR_MOVE_IN_SD
+            f"{name} rises" for name in ("reward", "format") if movements[name] > _CLEAR_MOVE_IN_SD
         ]
-        if "reward rises" not in evidence and moved["reward"] > _HELD_SHARE_OF_FALL * accuracy:
+        if "reward rises" not in evidence and movements["reward"] > _HELD_SHARE_OF_FALL * accuracy:
             evidence.append("reward holds")
-        more = [
+        further_rises = [
             f"{name} rises"
             for name in ("length", "length_reward")
-            if moved[name] > _CLEAR_MOVE_IN_SD
+            if movements[name] > _CLEAR_MOVE_IN_SD
         ]
-        return ["accuracy falls", *evidence, *more] if evidence else []
+        return ["accuracy falls", *evidence, *further_rises] if evidence else []
 
     def _measure_movements(self, since: int) -> dict[str, float]:
         """Return how far each series has moved: the latest scores from those before a step, in sd; 0 if unknown."""
-        before = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
-        latest = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
-        moved = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
+        earlier_scores = np.array(self._scores[max(0, since - 1 - _STEPS_BEFORE) : since - 1])
+        latest_scores = np.array(self._scores[max(since - 1, self.steps - _LATEST_STEPS) :])
+        movements = dict.fromkeys(("reward", "format", "length", "length_reward"), 0.0)
         for index, series in enumerate(self.series):
-            earlier = before[~np.isnan(before[:, index]), index]
-            now = latest[~np.isnan(latest[:, index]), index]
-            if len(earlier) > 1 and len(now):
+            earlier_values = earlier_scores[~np.isnan(earlier_scores[:, index]), index]
+            latest_values = latest_scores[~np.isnan(latest_scores[:, index]), index]
+            if len(earlier_values) > 1 and len(latest_values):
                 floor = float(self.tests.baseline.floor[index])
-                sd = max(float(earlier.std(ddof=1)), floor)
-                moved[series.name] = float(now.mean() - earlier.mean()) / sd
-        return moved | {"format": moved.get("component.format", 0.0)}
+                sd = max(float(earlier_values.std(ddof=1)), floor)
+                movements[series.name] = float(latest_values.mean() - earlier_values.mean()) / sd
+        return movements | {"format": movements.get("component.format", 0.0)}
 
     def _explain_hacking(self, anchor: Alert, evidence: Sequence[str]) -> Alert:
         begin = f"step {self.steps}: the reward looks hacked, since about step {anchor.since}"

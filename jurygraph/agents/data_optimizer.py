@@ -104,7 +104,7 @@ def freshness(text: str) -> float:
     """
     seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
-    total = repeated = 0
+    total = repeated_count = 0
     sentences = (tuple(words(sentence)) for sentence in _SENTENCE_END.split(text[:MAX_CHARACTERS]))
     # Cut, so that text without sentence ends is compared too.
     for unit in chain.from_iterable(_cut_into_pieces(sentence, 40) for sentence in sentences):
@@ -112,10 +112,10 @@ def freshness(text: str) -> float:
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
         total += len(unit)
         if is_known or unit in seen_units:
-            repeated += len(unit)
+            repeated_count += len(unit)
         seen_units.add(unit)
         seen_grams |= unit_grams
-    return 1.0 - repeated / total if total else 0.0
+    return 1.0 - repeated_count / total if total else 0.0
 
 
 def compressed_share(text: str) -> float:
@@ -129,9 +129,9 @@ def compressed_share(text: str) -> float:
     phrases: dict[tuple[int, str], int] = {}
     phrase = bits = 0
     for char in text:
-        longer = phrases.get((phrase, char))
-        if longer is not None:
-            phrase = longer
+        longer_phrase = phrases.get((phrase, char))
+        if longer_phrase is not None:
+            phrase = longer_phrase
             continue
         phrases[phrase, char] = len(phrases) + 1
         bits += len(phrases).bit_length() + width
@@ -207,32 +207,34 @@ def _count_grams(sequence: WordNgram, users: Mapping[int, Counter[WordNgram]]) -
     pieces = list(_pieces_between_repeats(sequence))
     counts = []
     for n, gram_users in users.items():
-        distinct = set(chain.from_iterable(grams(piece, n) for piece in pieces))
-        shared = sum(gram_users[gram] > 1 for gram in distinct)
-        counts.append((shared, len(distinct)))
+        distinct_grams = set(chain.from_iterable(grams(piece, n) for piece in pieces))
+        shared_count = sum(gram_users[gram] > 1 for gram in distinct_grams)
+        counts.append((shared_count, len(distinct_grams)))
     return counts
 
 
 def _new_share(counts: WordCounts) -> float:
-    summed = 0.0  # `sum` compensates from Python 3.12 on, which would be other bits
+    share_sum = 0.0  # `sum` compensates from Python 3.12 on, which would be other bits
     parts = 0
-    for shared, total in counts:
+    for shared_count, total in counts:
         if total:
-            summed += 1.0 - shared / total
+            share_sum += 1.0 - shared_count / total
             parts += 1
-    return summed / max(1, parts)
+    return share_sum / max(1, parts)
 
 
 def _pieces_between_repeats(sequence: WordNgram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
-    repeated = [index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)]
+    repeat_flags = [
+        index > 0 and sequence[index - 1] == word for index, word in enumerate(sequence)
+    ]
     earlier_grams: set[WordNgram] = set()
     for index, gram in enumerate(grams(sequence, _REPEATED_GRAM_LENGTH)):
         if gram in earlier_grams:
-            repeated[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH
+            repeat_flags[index : index + _REPEATED_GRAM_LENGTH] = [True] * _REPEATED_GRAM_LENGTH
         earlier_grams.add(gram)
-    for is_repeat, piece in groupby(zip(repeated, sequence, strict=True), key=itemgetter(0)):
+    for is_repeat, piece in groupby(zip(repeat_flags, sequence, strict=True), key=itemgetter(0)):
         if not is_repeat:
             yield [word for _, word in piece]
 
@@ -243,10 +245,10 @@ def _bleu(counts: WordCounts) -> float:
     Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two
     square roots, which give the same bits on every machine.
     """
-    (shared, total), *longer_grams = counts
-    product = shared / total
-    for shared, total in longer_grams:
-        product *= (shared + 1) / (total + 1)
+    (shared_count, total), *longer_grams = counts
+    product = shared_count / total
+    for shared_count, total in longer_grams:
+        product *= (shared_count + 1) / (total + 1)
     return sqrt(sqrt(product))
 
 

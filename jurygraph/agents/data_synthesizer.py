@@ -95,10 +95,10 @@ def replace_passage(kind: StatementKind, start: int, end: int, after: str, says:
     return TextEdit(kind, (TextChange(start, end, after),), says)
 
 
-def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
-    """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
+def choose_some(candidates: Sequence[T], max_count: int, seed: str) -> list[T]:
+    """Return at most `max_count` of the candidates, in their order; the selection depends on the seed only."""
     count = len(candidates)
-    chosen = random.Random(seed).sample(range(count), min(most, count))
+    chosen = random.Random(seed).sample(range(count), min(max_count, count))
     return [candidates[index] for index in sorted(chosen)]
 
 
@@ -108,12 +108,12 @@ MAX_SOLUTION_LINES = 200
 CONTEXT_CHARACTERS = (
     300  # the number of characters before and after a calculation that may change its meaning
 )
-_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
+_NUMBER_PATTERN = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
-_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
+_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER_PATTERN}(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
 _REPEATED_NUMBER = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
-_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
+_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER_PATTERN})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
 _NONEMPTY_LINE = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _VALUE_OF_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
@@ -177,9 +177,11 @@ def wrong_result_edits(text: str) -> Iterator[TextEdit]:
         replacement = _shift_numeral(original, by)
         start, end = numeral.span(1)
         changes = [TextChange(step.start + start, step.start + end, replacement)]
-        repeated = _REPEATED_NUMBER.match(text, step.end)
-        if repeated and _value(repeated[1]) == step.claimed:
-            changes.append(TextChange(*repeated.span(1), _shift_numeral(repeated[1], by)))
+        repeated_number = _REPEATED_NUMBER.match(text, step.end)
+        if repeated_number and _parse_numeral(repeated_number[1]) == step.claimed:
+            changes.append(
+                TextChange(*repeated_number.span(1), _shift_numeral(repeated_number[1], by))
+            )
         expression = step.quote[:start].rstrip(" $£€=")
         says = f"{expression} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
@@ -192,8 +194,10 @@ def _becomes_wrong(
     line_start = text.rfind("\n", 0, step.start) + 1
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
-    moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
-    edited_line = TextEdit("number", moved, "").apply(line)
+    line_changes = tuple(
+        TextChange(start - offset, end - offset, after) for start, end, after in changes
+    )
+    edited_line = TextEdit("number", line_changes, "").apply(line)
     start_in_line = step.start - offset
     for edited_step in arithmetic.steps(edited_line):
         if edited_step.start == start_in_line and not edited_step.is_right:
@@ -216,10 +220,10 @@ def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
         return
     start = answer.span.start + match.start(1)
     end = answer.span.start + match.end(1)
-    used_values = {_value(match[1])}
+    used_values = {_parse_numeral(match[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
-            value = _value(numeral[0])
+            value = _parse_numeral(numeral[0])
             if value in used_values:
                 continue
             other = replace(number, value=value, decimal=True)
@@ -241,35 +245,35 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     body = lines[:MAX_SOLUTION_LINES]
     if body and body[-1].end() == answer.span.start:  # the beginning of the answer's own line
         body = body[:-1]
-    results = [_results(line.group()) for line in body]
+    results = [_results_of_line(line.group()) for line in body]
     times = Counter(chain.from_iterable(results))
-    available = {*values_in(query), Fraction(0)}  # 0 needs no calculation
+    known_values = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for index, line in enumerate(body):
-        only_from_line = {value for value in results[index] - available if times[value] == 1}
+        only_from_line = {value for value in results[index] - known_values if times[value] == 1}
         value = _find_first_operand(only_from_line, body[index + 1 :])
         if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{float(value):.10g}, which it needs, is worked out in no step"
             yield replace_passage("step", line.start(), end, "", says)
-        available |= values_in(line.group())
+        known_values |= values_in(line.group())
 
 
 def _find_first_operand(values: set[Fraction], lines: Sequence[re.Match[str]]) -> Fraction | None:
     for line in lines:
-        used = values & _operands(line.group())
-        if used:
-            return min(used)
+        used_values = values & _operands_of_line(line.group())
+        if used_values:
+            return min(used_values)
     return None
 
 
-def _results(line: str) -> set[Fraction]:
+def _results_of_line(line: str) -> set[Fraction]:
     return {step.claimed for step in arithmetic.steps(line) if step.is_right}
 
 
 @lru_cache(maxsize=256)
-def _operands(line: str) -> frozenset[Fraction]:
+def _operands_of_line(line: str) -> frozenset[Fraction]:
     """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
-    results = _results(line)
+    results = _results_of_line(line)
     operands = chain.from_iterable(values_in(step.expression) for step in arithmetic.steps(line))
     return frozenset(operands) | (values_in(line) - results)
 
@@ -278,11 +282,11 @@ def _operands(line: str) -> frozenset[Fraction]:
 def values_in(text: str) -> frozenset[Fraction]:
     words = re.findall("[a-z]+", text.lower())
     spelled_values = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
-    numerals = {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)}
+    numerals = {_parse_numeral(numeral[0]) for numeral in _NUMERAL.finditer(text)}
     return frozenset(spelled_values | numerals)
 
 
-def _value(numeral: str) -> Fraction:
+def _parse_numeral(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
@@ -314,14 +318,14 @@ class ContrastRanking(Combiner):
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
-        originals = [name for name in inputs if CONTRAST_INFIX not in name]
+        original_names = [name for name in inputs if CONTRAST_INFIX not in name]
         contrasts = {}
-        for name in originals:
+        for name in original_names:
             contrasts[name] = [
                 other for other in inputs if other.startswith(f"{name}{CONTRAST_INFIX}")
             ]
         is_paired = all(len(others) == 1 for others in contrasts.values())
-        if not originals or not is_paired or len(inputs) != 2 * len(originals):
+        if not original_names or not is_paired or len(inputs) != 2 * len(original_names):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
@@ -357,10 +361,10 @@ class ContrastRanking(Combiner):
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         pairs = sorted(params["twos"].items())
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
-        margin, is_judged, live, fill = _margins(cell_pairs)
-        ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
-        value, present = weighted_mean(ranked, np.where(live, 1.0, 0.0))
-        has_margin = live & is_judged
+        margin, is_judged, is_live, fill = _margins(cell_pairs)
+        win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
+        value, present = weighted_mean(win_values, np.where(is_live, 1.0, 0.0))
+        has_margin = is_live & is_judged
         judged_count = count_true(has_margin)
         figures = {"pairs": judged_count}
         judged_margin = np.where(has_margin, margin, np.nan)
@@ -398,7 +402,7 @@ def _margins(
     size = np.zeros(shape)
     fill = np.ones(shape)
     is_judged = np.full(shape, True)
-    live = np.full(shape, False)
+    is_live = np.full(shape, False)
     for original, contrast in cell_pairs:
         weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))
@@ -413,8 +417,8 @@ def _margins(
         # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
         unjudged_value = np.where(judged, original.value[:, :1], value)
         fill = np.minimum(fill, np.where(exists & ~both_judged, unjudged_value, 1.0))
-        live = live | exists
-    return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
+        is_live = is_live | exists
+    return margin / np.where(size > 0.0, size, 1.0), is_judged, is_live, fill
 
 
 CONTRASTS_MATERIAL = "contrasts"
@@ -493,7 +497,7 @@ class Synthesizer(Deriver):
         call: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        ordered = sorted(
+        ordered_edits = sorted(
             (edit for edit in edits if edit.kind in self._kinds),
             key=lambda edit: STATEMENT_KINDS.index(edit.kind),
         )
@@ -502,7 +506,7 @@ class Synthesizer(Deriver):
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
         seed = self.settings.seed
         variants = []
-        for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind):
+        for kind, kind_edits in groupby(ordered_edits, key=lambda edit: edit.kind):
             chosen = choose_some([*kind_edits], self.settings.each, f"{seed} {kind} {text}")
             for number, edit in enumerate(chosen, 1):
                 variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
@@ -544,9 +548,9 @@ def wrong_fact_edits(text: str, facts: Mapping[str, Any] | None) -> Iterator[Tex
         return
     for name, table in sorted(spec.tables.items()):
         for line in islice(_NONEMPTY_LINE.finditer(text), MAX_SOLUTION_LINES):
-            named = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
-            if len({to_text(row[table.key[0]]) for row in named}) == 1:
-                yield from _edits_of_row(text, line.start(), line[0], name, table, named[0])
+            named_rows = [row for row in table.rows or () if _spans_of(line[0], row, table.key[0])]
+            if len({to_text(row[table.key[0]]) for row in named_rows}) == 1:
+                yield from _edits_of_row(text, line.start(), line[0], name, table, named_rows[0])
 
 
 def _edits_of_row(
@@ -560,12 +564,12 @@ def _edits_of_row(
     for column in sorted(row.keys() - set(table.key)):
         spans = _spans_of(line, row, column)
         values = [to_text(other[column]) for other in table.rows or () if column in other]
-        absent = [value for value in values if value.strip() and value not in text]
-        if len(spans) == 1 and absent:
+        absent_values = [value for value in values if value.strip() and value not in text]
+        if len(spans) == 1 and absent_values:
             begin, end = spans[0]
             subject = to_text(row[table.key[0]])
             reason = f"{column} of {subject} is {line[begin:end]} in the facts ({table_name})"
-            yield replace_passage("fact", start + begin, start + end, absent[0], reason)
+            yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
 
 
 def _spans_of(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int, int]]:
@@ -580,10 +584,10 @@ def _spans_of(line: str, row: Mapping[str, Any], column: str) -> list[tuple[int,
 def known_material(view: TaskView) -> list[dict[str, str]]:
     """Return what a task knows beside its query, as names and texts for a prompt: facts, and passages of context."""
     facts = facts_for_prompt(view)
-    known = [] if facts is None else [{"name": "facts", "text": facts}]
+    named_texts = [] if facts is None else [{"name": "facts", "text": facts}]
     for number, passage in enumerate(view.context or (), start=1):
-        known.append({"name": f"passage {number}", "text": passage.text})
-    return known
+        named_texts.append({"name": f"passage {number}", "text": passage.text})
+    return named_texts
 
 
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -600,7 +604,7 @@ async def propose_edits(
     """
     assert inputs.client is not None, "a model is required"
     text = inputs.response.text
-    reply_model = _proposals(tuple(kinds))
+    reply_model = _proposals_model(tuple(kinds))
     variables = {
         **shared_prompt_variables(inputs),
         "edits": tuple(kinds),
@@ -610,16 +614,20 @@ async def propose_edits(
     result = await inputs.client.judge(
         request, reply_model, lambda reply: _reply_problems(text, reply)
     )
-    proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
-    edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
+    proposals: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edits = [
+        _edit_of_proposal(text, proposal)
+        for proposal in proposals
+        if not _proposal_flaw(text, proposal)
+    ]
     worse_flags = await gather_all(_is_worse(inputs, edit) for edit in edits)
     confirmed_edits = [edit for edit, is_worse in zip(edits, worse_flags, strict=True) if is_worse]
-    dropped = {
-        "changes no passage": len(proposed) - len(edits),
+    dropped_counts = {
+        "changes no passage": len(proposals) - len(edits),
         "is no worse": len(edits) - len(confirmed_edits),
     }
     note = "; ".join(
-        f"{number} proposed that {problem}" for problem, number in dropped.items() if number
+        f"{number} proposed that {problem}" for problem, number in dropped_counts.items() if number
     )
     return confirmed_edits, note, result.call.id
 
@@ -627,9 +635,9 @@ async def propose_edits(
 async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
     assert inputs.client is not None, "a model is required"
-    edited = edit.apply(inputs.response.text)
-    is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
-    texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
+    edited_text = edit.apply(inputs.response.text)
+    is_first = hashlib.sha256(edited_text.encode()).digest()[0] % 2 == 1
+    texts = (edited_text, inputs.response.text) if is_first else (inputs.response.text, edited_text)
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
     variables = shared_prompt_variables(inputs)
     del variables["response"]  # it would tell which of the two is the edited one
@@ -640,7 +648,7 @@ async def _is_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     return result.value.worse == ("A" if is_first else "B")
 
 
-def _edit(text: str, proposal: Any) -> TextEdit:
+def _edit_of_proposal(text: str, proposal: Any) -> TextEdit:
     start = text.index(proposal.passage)
     return replace_passage(
         proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says
@@ -667,7 +675,7 @@ def _reply_problems(text: str, reply: Any) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _proposals(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
+def _proposals_model(kinds: tuple[StatementKind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),

@@ -139,7 +139,7 @@ _MAX_QUOTATION = 2 * MAX_PASSAGE
 _BLANK_PATTERN = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK_PATTERN)
 _GROUPED_DIGITS = rf"[0-9]{{1,3}}(?:{_BLANK_PATTERN}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
-_FIGURES = re.compile(
+_FIGURE_PATTERN = re.compile(
     rf"(?<![\w.,])([-\u2212]?(?:{_GROUPED_DIGITS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)"
 )
 _INDEX_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
@@ -162,7 +162,7 @@ class OmittedPart(NamedTuple):
     reason: str
 
 
-class Grounded(NamedTuple):
+class GroundedReply(NamedTuple):
     """The records of each kind that occur in the response, the evidence of each value, and what was left out.
 
     `lost` has the kind of each record that was left out whole and is no duplicate.
@@ -174,19 +174,19 @@ class Grounded(NamedTuple):
     lost: tuple[str, ...] = ()
 
 
-def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
+def add_unknown_records(grounded_reply: GroundedReply, kinds: Kinds) -> dict[str, JsonValue]:
     """Return the data, with an unknown record per lost one behind the records of its kind.
 
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
     with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
     data: dict[str, JsonValue] = {}
-    for kind, records in grounded.data.items():
-        required = (
+    for kind, records in grounded_reply.data.items():
+        required_fields = (
             name for name, field in kinds[kind].items() if not (field.number or field.optional)
         )
-        unknown: JsonValue = dict.fromkeys(required, UNKNOWN_VALUE)
-        lost_records = [unknown] * grounded.lost.count(kind)
+        unknown_record: JsonValue = dict.fromkeys(required_fields, UNKNOWN_VALUE)
+        lost_records = [unknown_record] * grounded_reply.lost.count(kind)
         data[kind] = [*records, *lost_records]
     return data
 
@@ -226,12 +226,12 @@ class IndexedText(SearchableText):
     def numerals(self) -> Mapping[float, Sequence[Passage]]:
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages: dict[float, list[Passage]] = defaultdict(list)
-        for figures in _FIGURES.finditer(self.text):
+        for figures in _FIGURE_PATTERN.finditer(self.text):
             spans = [figures.span(1)]
             ends = _INDEX_RANGE.fullmatch(figures[1])
             if ends is not None:  # of a range, both ends are numbers
                 start = figures.start(1)
-                spans = [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+                spans = [(start + ends.start(group), start + ends.end(group)) for group in (1, 2)]
             for span in spans:
                 numeral = self.text[slice(*span)]
                 value = _parse_number(numeral)
@@ -252,7 +252,7 @@ class _GroundedRecord(NamedTuple):
 
 def ground(
     text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[ExtractedRecord]]
-) -> Grounded:
+) -> GroundedReply:
     """Return the parts of a reply that occur in the response.
 
     The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
@@ -263,27 +263,27 @@ def ground(
     data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
     left_out: list[OmittedPart] = []
-    lost: list[str] = []
+    lost_kinds: list[str] = []
     for kind, fields in kinds.items():
         kept: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
-            grounded = _ground_record(text, fields, record, kept)
-            if isinstance(grounded, str):
-                left_out.append(OmittedPart(f"{kind}[{index}]", grounded))
-                if grounded != DUPLICATE_MESSAGE:
-                    lost.append(kind)
+            record_or_problem = _ground_record(text, fields, record, kept)
+            if isinstance(record_or_problem, str):
+                left_out.append(OmittedPart(f"{kind}[{index}]", record_or_problem))
+                if record_or_problem != DUPLICATE_MESSAGE:
+                    lost_kinds.append(kind)
                 continue
             for name, field in fields.items():
-                if record[name] is not None and name not in grounded.found:
+                if record[name] is not None and name not in record_or_problem.found:
                     problem = _missing_message(field, name)
                     left_out.append(OmittedPart(f"{kind}[{index}].{name}", problem))
             number = len(kept)
-            evidence.append(_evidence_at(grounded.passage, kind, number))
-            for name, passage in grounded.found.items():
+            evidence.append(_evidence_at(record_or_problem.passage, kind, number))
+            for name, passage in record_or_problem.found.items():
                 evidence.append(_evidence_at(passage, kind, number, name))
-            kept.append(grounded)
-        data[kind] = [grounded.record for grounded in kept]
-    return Grounded(data, tuple(evidence), tuple(left_out), tuple(lost))
+            kept.append(record_or_problem)
+        data[kind] = [record_or_problem.record for record_or_problem in kept]
+    return GroundedReply(data, tuple(evidence), tuple(left_out), tuple(lost_kinds))
 
 
 def _ground_record(
@@ -440,17 +440,21 @@ class Extract(Deriver):
         )
 
     def _read(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
-        grounded = self._ground_reply(text, reply.value)
-        note = describe_left_out(grounded.left_out)
-        if grounded.left_out and not any(grounded.data.values()):
+        grounded_reply = self._ground_reply(text, reply.value)
+        note = describe_left_out(grounded_reply.left_out)
+        if grounded_reply.left_out and not any(grounded_reply.data.values()):
             failure = Failure(cause="response", kind="unsupported", message=note)
             return _failed_material(failure, reply.call.id)
-        data = add_unknown_records(grounded, self._kinds)
+        data = add_unknown_records(grounded_reply, self._kinds)
         return Material(
-            name=DATA_MATERIAL, data=data, evidence=grounded.evidence, note=note, call=reply.call.id
+            name=DATA_MATERIAL,
+            data=data,
+            evidence=grounded_reply.evidence,
+            note=note,
+            call=reply.call.id,
         )
 
-    def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
+    def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> GroundedReply:
         values = reply.model_dump(by_alias=True)
         if text is not None:
             return ground(text, self._kinds, values)
@@ -462,7 +466,7 @@ class Extract(Deriver):
                 {name: value for name, value in record.items() if value is not None}
                 for record in records
             ]
-        return Grounded(data, tuple(evidence))
+        return GroundedReply(data, tuple(evidence))
 
     def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""

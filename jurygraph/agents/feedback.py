@@ -45,24 +45,24 @@ def closure_digest(target: Any) -> str:
     if not inspect.isfunction(target):
         return ""
     values = inspect.getclosurevars(target).nonlocals
-    described = {name: _describe(values[name]) for name in sorted(values)}
-    return digest_of(described)[:12] if described else ""
+    descriptions = {name: _describe(values[name]) for name in sorted(values)}
+    return digest_of(descriptions)[:12] if descriptions else ""
 
 
 def _describe(value: Any) -> Any:
     try:
         return digest_of(value)
     except (TypeError, ValueError, RecursionError):
-        named = value if hasattr(value, "__qualname__") else type(value)
-        return f"{named.__module__}.{named.__qualname__}"
+        named_object = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named_object.__module__}.{named_object.__qualname__}"
 
 
-def missing_part(
-    values: Mapping[str, Any], declared: Mapping[str, inspect.Parameter]
+def explain_missing_part(
+    values: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> str | None:
     """Return why a function cannot be asked: the task lacks a part for which it has no default."""
     for name, reason in _MISSING_REASONS.items():
-        is_required = name in declared and declared[name].default is inspect.Parameter.empty
+        is_required = name in parameters and parameters[name].default is inspect.Parameter.empty
         if is_required and values[name] is None:
             return reason
     return None

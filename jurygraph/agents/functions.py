@@ -20,8 +20,8 @@ from pydantic import Field, create_model
 from jurygraph.agents.feedback import (
     closure_digest,
     declared_keywords,
+    explain_missing_part,
     keyword_values,
-    missing_part,
     read_feedback,
 )
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Evaluator, EvaluatorAnswer, EvaluatorInput
@@ -130,12 +130,14 @@ class FunctionEvaluator(AdaptedEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
-        self._bind(_ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_complete)
+        self._require_callable_with(
+            _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_complete
+        )
 
-    def _bind(
+    def _require_callable_with(
         self,
-        arguments: Sequence[str],
-        keywords: Sequence[str],
+        argument_names: Sequence[str],
+        keyword_names: Sequence[str],
         params: Mapping[str, Any],
         are_complete: bool,
     ) -> None:
@@ -143,20 +145,20 @@ class FunctionEvaluator(AdaptedEvaluator):
         names: list[str] = []
         try:
             signature = inspect.signature(self.target)
-            names = list(signature.parameters)[len(arguments) :]
+            names = list(signature.parameters)[len(argument_names) :]
             bind = signature.bind if are_complete else signature.bind_partial
-            bind(*arguments, **dict.fromkeys(keywords), **params)
+            bind(*argument_names, **dict.fromkeys(keyword_names), **params)
         except (TypeError, ValueError) as error:
             hint = ""
             if params:
-                param_names = [name for name in names if name not in keywords]
+                param_names = [name for name in names if name not in keyword_names]
                 hint = f"; its params: {', '.join(param_names) or 'none'}"
             extra = ""
-            if keywords or params:
-                extra = f" with {', '.join((*keywords, *params))} as keywords"
+            if keyword_names or params:
+                extra = f" with {', '.join((*keyword_names, *params))} as keywords"
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
-                f"change the function, or the params{hint}"
+                f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(argument_names)}){extra}: "
+                f"{error}; change the function, or the params{hint}"
             ) from error
         self._check_types(signature, params)
 
@@ -192,7 +194,7 @@ class FeedbackEvaluator(FunctionEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         values = keyword_values(inputs)
-        reason = missing_part(values, self._declared)
+        reason = explain_missing_part(values, self._declared)
         if reason is not None:
             return Verdict.abstain(reason)
         parts = {name: values[name] for name in self._declared}
@@ -210,7 +212,7 @@ class FeedbackEvaluator(FunctionEvaluator):
             raise ConfigError(
                 f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
             )
-        self._bind((), [*self._declared, *self.needs], params, are_complete)
+        self._require_callable_with((), [*self._declared, *self.needs], params, are_complete)
 
 
 class RunnableEvaluator(AdaptedEvaluator):
@@ -272,13 +274,16 @@ def is_runnable(value: Any) -> bool:
     )
 
 
-def source_version(defined: Callable[..., Any]) -> str:
+def source_version(definition: Callable[..., Any]) -> str:
     """Return a version that changes with the source of the module that defines a function or class.
 
     It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
     without any.
     """
-    candidates: tuple[Any, ...] = (sys.modules.get(getattr(defined, "__module__", "")), defined)
+    candidates: tuple[Any, ...] = (
+        sys.modules.get(getattr(definition, "__module__", "")),
+        definition,
+    )
     for candidate in candidates:
         with contextlib.suppress(OSError, TypeError):
             return hashlib.sha256(inspect.getsource(candidate).encode()).hexdigest()[:12]
@@ -291,8 +296,8 @@ def has_own_version(kind: type, role: type) -> bool:
     That of another package's base class says nothing about the code that the class adds.
     """
     package = _package_of(kind)
-    between = kind.__mro__[: kind.__mro__.index(role)]
-    return any("version" in vars(base) for base in between if _package_of(base) == package)
+    derived_classes = kind.__mro__[: kind.__mro__.index(role)]
+    return any("version" in vars(base) for base in derived_classes if _package_of(base) == package)
 
 
 def _package_of(kind: type) -> str:
@@ -370,11 +375,13 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
                 f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph"
             )
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
-    adapted = adapt(target, chosen_name, **settings)
-    earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted)
-    is_same_definition = earlier is not None and _definition_of(earlier) == _definition_of(adapted)
-    REGISTERED_EVALUATORS[chosen_name] = adapted if is_same_definition else None
-    return adapted
+    adapted_evaluator = adapt(target, chosen_name, **settings)
+    earlier = REGISTERED_EVALUATORS.get(chosen_name, adapted_evaluator)
+    is_same_definition = earlier is not None and _definition_of(earlier) == _definition_of(
+        adapted_evaluator
+    )
+    REGISTERED_EVALUATORS[chosen_name] = adapted_evaluator if is_same_definition else None
+    return adapted_evaluator
 
 
 def criteria(
@@ -396,20 +403,20 @@ def criteria(
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
         hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
         raise InputError(f"criteria: is {name_type(values)}; {hint}")
-    listed: list[Any] = []
+    criterion_entries: list[Any] = []
     for value in values:
         if isinstance(value, Criterion):
-            listed.append(value.model_dump(mode="json", exclude_defaults=True))
+            criterion_entries.append(value.model_dump(mode="json", exclude_defaults=True))
         else:
-            listed.append(value)
-    if not listed:
+            criterion_entries.append(value)
+    if not criterion_entries:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'
         )
-    plain: Any = listed
+    criteria_param: Any = criterion_entries
     if isinstance(criteria, Mapping):
-        plain = dict(zip(criteria, listed, strict=True))
-    params = {"criteria": plain, "profile": profile}
+        criteria_param = dict(zip(criteria, criterion_entries, strict=True))
+    params = {"criteria": criteria_param, "profile": profile}
     if parts is not None:
         params["parts"] = parts
     return {
@@ -420,7 +427,7 @@ def criteria(
     }
 
 
-def _definition_of(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
+def _definition_of(adapted_evaluator: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
-    target = adapted.target
+    target = adapted_evaluator.target
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))

@@ -179,7 +179,7 @@ def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
-LICENSED: Mapping[tuple[Role, Role], tuple[EdgeKind, ...]] = {
+LICENSED_EDGE_KINDS: Mapping[tuple[Role, Role], tuple[EdgeKind, ...]] = {
     ("core", "core"): ("weak", "strong"),
     ("core", "additional"): ("weak", "strong"),
     ("core", "penalty"): ("weak", "strong"),
@@ -203,7 +203,7 @@ def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[EdgeK
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
-    return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
+    return LICENSED_EDGE_KINDS.get((roles[pair.parent], roles[pair.child]), ())
 
 
 def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
@@ -273,52 +273,52 @@ class CheckedEdges:
 
 
 def check_edges(
-    edges: Iterable[EdgeReply], requested: Sequence[CriterionPair], roles: Mapping[str, Role]
+    edges: Iterable[EdgeReply], requested_pairs: Sequence[CriterionPair], roles: Mapping[str, Role]
 ) -> CheckedEdges:
-    """Validate a reply about the pairs `requested`.
+    """Validate a reply about `requested_pairs`.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
     answers: dict[CriterionPair, EdgeReply] = {}
-    rejected: list[tuple[EdgeReply, str]] = []
+    rejected_replies: list[tuple[EdgeReply, str]] = []
     by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
-    ordered = sorted(
+    ordered_edges = sorted(
         edges,
         key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason),
     )
-    for edge in ordered:
+    for edge in ordered_edges:
         pair = CriterionPair(edge.parent, edge.child)
-        why = _wrong_edge(edge.relation, pair, requested, roles)
+        why = _wrong_edge(edge.relation, pair, requested_pairs, roles)
         if why is None:
             by_pair[pair].append(edge)
         else:
-            rejected.append((edge, why))
+            rejected_replies.append((edge, why))
     for pair, pair_edges in by_pair.items():
         kinds = sorted({edge.relation for edge in pair_edges})
         if len(kinds) > 1:
-            rejected += [
+            rejected_replies += [
                 (edge, f"the pair is said to be {' and '.join(kinds)}") for edge in pair_edges
             ]
         else:
             answers[pair] = pair_edges[0]
-            rejected += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
-    rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected}
-    unanswered = {
+            rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
+    rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected_replies}
+    unanswered_pairs = {
         pair: "was not answered"
-        for pair in requested
+        for pair in requested_pairs
         if pair not in answers and pair not in rejected_pairs
     }
-    return CheckedEdges(answers, tuple(rejected), unanswered)
+    return CheckedEdges(answers, tuple(rejected_replies), unanswered_pairs)
 
 
 def _wrong_edge(
     relation: Relation,
     pair: CriterionPair,
-    requested: Sequence[CriterionPair],
+    requested_pairs: Sequence[CriterionPair],
     roles: Mapping[str, Role],
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
-    if pair not in requested:
+    if pair not in requested_pairs:
         return "the pair was not asked about in this request"
     kinds = kinds_between(roles, pair)
     if relation in ("none", *kinds):
@@ -343,26 +343,30 @@ class KnownGraph:
 
     def open_pairs(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
-        unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
-        by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
-        annotated = set(map(_ends, self.annotated_edges))
+        unanswered_pairs = set(map(_ends, self.record.unanswered if self.record else ()))
+        hand_written_pairs = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
+        annotated_pairs = set(map(_ends, self.annotated_edges))
         pairs = []
         for pair in candidates:
-            has_edge = pair in annotated or frozenset(pair) in by_hand
-            was_answered = pair not in unanswered and self.unchanged_criteria.issuperset(pair)
+            has_edge = pair in annotated_pairs or frozenset(pair) in hand_written_pairs
+            was_answered = pair not in unanswered_pairs and self.unchanged_criteria.issuperset(pair)
             if not has_edge and not was_answered:
                 pairs.append(pair)
         return sort_pairs(pairs)
 
-    def still_rejected(self, requested: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
-        """Yield the earlier rejections that still hold: pairs in `requested`, or of changed criteria, get new ones."""
-        replaced = {frozenset(pair) for pair in requested}
+    def still_rejected(self, requested_pairs: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
+        """Yield the earlier rejections that hold: requested pairs, and pairs of changed criteria, get new ones."""
+        replaced_pairs = {frozenset(pair) for pair in requested_pairs}
         if self.record is None:
             return
         for edge in self.record.rejected:
             ends = _ends(edge)
             is_unchanged = self.unchanged_criteria.issuperset(ends)
-            if edge.stage != "projection" and is_unchanged and frozenset(ends) not in replaced:
+            if (
+                edge.stage != "projection"
+                and is_unchanged
+                and frozenset(ends) not in replaced_pairs
+            ):
                 yield edge
 
 
@@ -374,33 +378,35 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     form a cycle.
     """
     source = rubric if reviewed is None else reviewed
-    roles, settled = _known_roles(task, rubric, source)
-    present = {criterion.id for criterion in rubric.criteria}
-    hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
-    by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
-    names = sorted(present)
+    roles, settled_criteria = _known_roles(task, rubric, source)
+    criterion_ids = {criterion.id for criterion in rubric.criteria}
+    edges_by_ends = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
+    hand_written_edges = [
+        edges_by_ends[ends] for ends in sorted(edges_by_ends) if criterion_ids.issuperset(ends)
+    ]
+    names = sorted(criterion_ids)
     # Refuses a cycle of hand-written edges: no projection may remove any of them.
-    gear.compile(len(names), *gear.edges(names, list(map(_ends, by_hand))), names)
+    gear.compile(len(names), *gear.edges(names, list(map(_ends, hand_written_edges))), names)
 
     def is_settled(edge: Edge) -> bool:
         ends = _ends(edge)
-        return ends not in hand_written and settled.issuperset(ends)
+        return ends not in edges_by_ends and settled_criteria.issuperset(ends)
 
-    annotated = [edge for edge in source.edges if edge.model]
-    projected_out = _projected_out(source.annotation)
+    model_edges = [edge for edge in source.edges if edge.model]
+    projected_out = _edges_dropped_by_projection(source.annotation)
     return KnownGraph(
         roles,
-        settled,
-        tuple(by_hand),
-        tuple(filter(is_settled, annotated)),
+        settled_criteria,
+        tuple(hand_written_edges),
+        tuple(filter(is_settled, model_edges)),
         tuple(filter(is_settled, projected_out)),
         source.annotation,
     )
 
 
-def _projected_out(record: Annotation | None) -> Iterator[Edge]:
-    rejected = record.rejected if record else ()
-    for edge in rejected:
+def _edges_dropped_by_projection(record: Annotation | None) -> Iterator[Edge]:
+    rejected_edges = record.rejected if record else ()
+    for edge in rejected_edges:
         if edge.stage == "projection":
             yield Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
 
@@ -408,12 +414,12 @@ def _projected_out(record: Annotation | None) -> Iterator[Edge]:
 def _known_roles(
     task: Task, rubric: Rubric, source: Rubric
 ) -> tuple[dict[str, Role], frozenset[str]]:
-    before = {criterion.id: criterion for criterion in source.criteria}
+    source_criteria = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
     roles: dict[str, Role] = {}
-    settled = set()
+    settled_criteria = set()
     for criterion in rubric.criteria:
-        earlier = before.get(criterion.id, criterion)
+        earlier = source_criteria.get(criterion.id, criterion)
         role = criterion.role
         if role is None and criterion.content == earlier.content:
             role = earlier.role
@@ -422,11 +428,11 @@ def _known_roles(
         digest = criterion_digest(task, criterion, role)
         is_unchanged = record is not None and record.seen.get(criterion.id) == digest
         if is_unchanged:
-            settled.add(criterion.id)
+            settled_criteria.add(criterion.id)
         # A role that was annotated from other words is annotated again.
         if is_unchanged or record is None or record.roles.get(criterion.id) != role:
             roles[criterion.id] = role
-    return roles, frozenset(settled)
+    return roles, frozenset(settled_criteria)
 
 
 def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
@@ -475,7 +481,7 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
                 answers[answer.relation].append(answer)
             winner = _winning_kind(answers)
             if winner != "none":
-                election.proposed.append(_edge(answers[winner], len(samples), source))
+                election.proposed.append(_build_edge(answers[winner], len(samples), source))
             tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winner}):
                 loser = _most_confident(answers[kind])
@@ -494,7 +500,7 @@ def _winning_kind(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
     return "none" if is_tie else leaders[0][0]
 
 
-def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
+def _build_edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
     best = _most_confident(winners)
     content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     confidence = fmean(answer.confidence_share for answer in winners)
@@ -527,18 +533,19 @@ DroppedEdges = tuple[tuple[Edge, tuple[str, ...]], ...]
 
 
 def project(
-    edges: Iterable[Edge], standing: Iterable[Edge] = ()
+    edges: Iterable[Edge], standing_edges: Iterable[Edge] = ()
 ) -> tuple[tuple[Edge, ...], DroppedEdges]:
     """Return the edges without those that close a cycle with higher ones, and those, both in id order.
 
-    Edges in `standing` rank highest.
+    The `standing_edges` rank highest.
     Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
     of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
-    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing_edges` have
+    no cycle.
     """
     children: dict[str, list[str]] = defaultdict(list)
-    kept = list(standing)
-    dropped = []
+    kept = list(standing_edges)
+    dropped_edges = []
     for edge in kept:
         children[edge.parent].append(edge.child)
     for edge in sorted(edges, key=_removal_rank, reverse=True):
@@ -547,8 +554,10 @@ def project(
             children[edge.parent].append(edge.child)
             kept.append(edge)
         else:
-            dropped.append((edge, (edge.parent, *path)))
-    return tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0])))
+            dropped_edges.append((edge, (edge.parent, *path)))
+    return tuple(sorted(kept, key=_ends)), tuple(
+        sorted(dropped_edges, key=lambda entry: _ends(entry[0]))
+    )
 
 
 def _removal_rank(edge: Edge) -> tuple[int, float, str, str]:
@@ -577,8 +586,8 @@ def _shortest_path(
     return paths.get(end)
 
 
-def projection_rejections(dropped: DroppedEdges) -> Iterator[RejectedEdge]:
-    for edge, cycle in dropped:
+def projection_rejections(dropped_edges: DroppedEdges) -> Iterator[RejectedEdge]:
+    for edge, cycle in dropped_edges:
         content = edge.model_dump(
             include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"}
         )
@@ -590,13 +599,13 @@ def freeze_graph(
     task: Task,
     rubric: Rubric,
     previous_graph: KnownGraph,
-    requested: Iterable[CriterionPair],
+    requested_pairs: Iterable[CriterionPair],
     edges: Sequence[Edge],
     record: Annotation,
 ) -> Rubric:
     """Return the rubric with its roles and its graph, ordered by id; the order of the criteria is kept.
 
-    `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
+    `record` has what is new about `requested_pairs`; what still holds of the previous record is added.
     """
     criteria = []
     roles: dict[str, Role] = {}
@@ -611,11 +620,11 @@ def freeze_graph(
     earlier_roles = {} if previous_graph.record is None else previous_graph.record.roles
     # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
     annotated_roles = sorted((earlier_roles | record.roles).items())
-    rejected = {*previous_graph.still_rejected(requested), *record.rejected}
+    rejected_edges = {*previous_graph.still_rejected(requested_pairs), *record.rejected}
     update = {
         "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
         "seen": digests,
-        "rejected": tuple(sorted(rejected, key=_sort_key)),
+        "rejected": tuple(sorted(rejected_edges, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
     annotation = record.model_copy(update=update)
@@ -644,24 +653,24 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
 
     `candidates` and `invalid` are over the rubrics that have these numbers.
     """
-    listed = list(rubrics)
-    records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
-    candidate_counts = [_candidates(rubric) for rubric in listed]
-    edge_counts = [len(rubric.edges) for rubric in listed]
-    sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in listed]
-    invalid = [sum(edge.stage == "check" for edge in record.rejected) for record in records]
+    rubric_list = list(rubrics)
+    records = [rubric.annotation for rubric in rubric_list if rubric.annotation is not None]
+    candidate_counts = [_count_candidates(rubric) for rubric in rubric_list]
+    edge_counts = [len(rubric.edges) for rubric in rubric_list]
+    sizes = [len(rubric.criteria) + len(rubric.edges) for rubric in rubric_list]
+    invalid_counts = [sum(edge.stage == "check" for edge in record.rejected) for record in records]
     return {
-        "rubrics": len(listed),
-        "criteria": _mean([len(rubric.criteria) for rubric in listed]),
+        "rubrics": len(rubric_list),
+        "criteria": _mean([len(rubric.criteria) for rubric in rubric_list]),
         "candidates": _mean([count for count in candidate_counts if count is not None]),
         "edges": _mean(edge_counts),
         "update_size": _mean(sizes),
         "non_empty": _mean([count > 0 for count in edge_counts]),
-        "invalid": _mean(invalid),
+        "invalid": _mean(invalid_counts),
     }
 
 
-def _candidates(rubric: Rubric) -> int | None:
+def _count_candidates(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
     roles = {
@@ -690,7 +699,7 @@ class GraphAnnotator:
         self._domain = domain
         self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
-        about = _lines(
+        about = _to_json_lines(
             {name: task.metadata[name]} for name in FIELD_METADATA if task.metadata.get(name)
         )
         self._shared_variables = {
@@ -702,7 +711,8 @@ class GraphAnnotator:
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
         parts = await gather_all(
-            self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL)
+            self._ask_roles(batch)
+            for batch in _split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
         )
         all_roles = CheckedRoles()
         for part in parts:
@@ -722,7 +732,7 @@ class GraphAnnotator:
         query = self._shared_variables["query"]
         batches = [
             sorted(group, key=lambda pair: digest_of([query, *pair]))
-            for group in _batches(pairs, batch)
+            for group in _split_into_batches(pairs, batch)
         ]
         questions = []
         for group in batches:
@@ -732,7 +742,7 @@ class GraphAnnotator:
         results = await gather_all(
             self._ask_edges(rotated, roles, sample) for rotated, sample in questions
         )
-        return list(zip(batches, _batches(results, votes), strict=True))
+        return list(zip(batches, _split_into_batches(results, votes), strict=True))
 
     @property
     def source(self) -> EdgeSource:
@@ -747,7 +757,11 @@ class GraphAnnotator:
         rubric = [
             {"id": name, **_criterion_fields(criterion)} for name, criterion in self._by_id.items()
         ]
-        variables = {**self._shared_variables, "rubric": _lines(rubric), "asked": _lines(names)}
+        variables = {
+            **self._shared_variables,
+            "rubric": _to_json_lines(rubric),
+            "asked": _to_json_lines(names),
+        }
         room = _BASE_TOKENS + _TOKENS_PER_ROLE * len(names) + _most_tokens(names)
         form = roles_reply_model(tuple(names))
         prompt = load_prompt("graph-roles")
@@ -772,19 +786,21 @@ class GraphAnnotator:
         for name in sorted(set(chain.from_iterable(pairs))):
             criterion_fields = _criterion_fields(self._by_id[name])
             criteria.append({"id": name, "role": roles[name], **criterion_fields})
-        listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
+        pair_entries = (
+            {**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs
+        )
         variables = {
             **self._shared_variables,
             "worked_examples": self._domain.examples,
-            "criteria": _lines(criteria),
-            "pairs": _lines(listed),
+            "criteria": _to_json_lines(criteria),
+            "pairs": _to_json_lines(pair_entries),
         }
         reason_tokens = _TOKENS_PER_EDGE * len(pairs)
-        room = _BASE_TOKENS + reason_tokens + _most_tokens(chain.from_iterable(pairs))
+        max_tokens = _BASE_TOKENS + reason_tokens + _most_tokens(chain.from_iterable(pairs))
         form = edges_reply_model(tuple(pairs))
         prompt = load_prompt("graph-edges")
         request = self._client.request(
-            prompt, form, variables, sample=sample, max_reply_tokens=room
+            prompt, form, variables, sample=sample, max_reply_tokens=max_tokens
         )
         return await self._ask(
             request,
@@ -837,9 +853,9 @@ def _most_tokens(ids: Iterable[str]) -> int:
     return sum(len(name.encode()) for name in ids)
 
 
-def _lines(entries: Iterable[Any]) -> str:
+def _to_json_lines(entries: Iterable[Any]) -> str:
     return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 
-def _batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+def _split_into_batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]

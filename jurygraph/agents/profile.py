@@ -90,13 +90,13 @@ async def read_profiles(
         by_hand = line.to_profiles()
         stakeholder_ids = {stakeholder.id for stakeholder in by_hand.stakeholders}
     people = sort_by_id(task.stakeholders)
-    unread = [
+    unread_people = [
         person for person in people if is_text_only(person) and person.id not in stakeholder_ids
     ]
-    if not unread or client is None:
+    if not unread_people or client is None:
         return by_hand
     by_hand = by_hand or Profiles(stakeholders=(), by={})
-    profiles = await _read_by_model(task, unread, client, by_hand)
+    profiles = await _read_by_model(task, unread_people, client, by_hand)
     task_with_profiles = with_profiles(task, profiles)
     has_tensions = profiles.tensions_by is not None or task.tensions
     if not has_tensions and len(task_with_profiles.stakeholders) > 1:
@@ -111,7 +111,7 @@ async def _read_by_model(
     results = await gather_all(_read_constraints(task, person, client) for person in people)
     read = [*by_hand.stakeholders]
     by = {**by_hand.by}
-    dropped = []
+    dropped_notes = []
     for person, (model, kept, problems) in zip(people, results, strict=True):
         if not kept:
             why = f" ({'; '.join(problems)})" if problems else ""
@@ -120,8 +120,8 @@ async def _read_by_model(
             raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
         read.append(ReadStakeholder(id=person.id, constraints=tuple(kept)))
         by[person.id] = model
-        dropped += [f"{person.id}: {why}" for why in problems]
-    update = {"stakeholders": tuple(sort_by_id(read)), "by": by, "dropped": tuple(dropped)}
+        dropped_notes += [f"{person.id}: {why}" for why in problems]
+    update = {"stakeholders": tuple(sort_by_id(read)), "by": by, "dropped": tuple(dropped_notes)}
     return by_hand.model_copy(update=update)
 
 
@@ -233,8 +233,8 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
         client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
     )
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
-    dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
-    update = {"tensions": tensions, "tensions_by": reader, "dropped": dropped}
+    dropped_notes = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
+    update = {"tensions": tensions, "tensions_by": reader, "dropped": dropped_notes}
     return profiles.model_copy(update=update)
 
 
@@ -245,9 +245,11 @@ def _parse_tensions(
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
     for reply_tension in reply.tensions:
-        unknown = [name for name in (reply_tension.one, reply_tension.other) if name not in names]
-        if unknown:
-            problems.append(f"{quote_words(unknown[0])} is nobody's name")
+        unknown_names = [
+            name for name in (reply_tension.one, reply_tension.other) if name not in names
+        ]
+        if unknown_names:
+            problems.append(f"{quote_words(unknown_names[0])} is nobody's name")
             continue
         first, second = sort_by_id((names[reply_tension.one], names[reply_tension.other]))
         if first is second:

@@ -63,7 +63,7 @@ _ENUMERATOR = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ReasoningStep:
     """One step of a response: `response[start:end] == text`, numbered from 1 in text order."""
 
     number: int
@@ -72,7 +72,7 @@ class Segment:
     text: str
 
 
-def split_steps(text: str) -> tuple[Segment, ...]:
+def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     """Return the steps of the reasoning in `text`, in their order; none if it has none.
 
     The reasoning is the text inside `<think>…</think>`, else the text before the final answer: before its line or, if
@@ -91,7 +91,7 @@ def split_steps(text: str) -> tuple[Segment, ...]:
         steps[MAX_STEPS - 1 :] = [rest]
     segments = []
     for number, (start, end) in enumerate(steps, start=1):
-        segments.append(Segment(number, start, end, text[start:end]))
+        segments.append(ReasoningStep(number, start, end, text[start:end]))
     return tuple(segments)
 
 
@@ -146,7 +146,9 @@ class UnsoundStep(NamedTuple):
     lacking: str = ""
 
 
-def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[UnsoundStep]:
+def find_false_calculations(
+    query: str, text: str, steps: Sequence[ReasoningStep]
+) -> list[UnsoundStep]:
     """Return the false calculations in a response, in the order of the text; one of several that overlap.
 
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
@@ -224,12 +226,12 @@ class StepReply(FrozenModel):
     @model_validator(mode="after")
     def _check_faults(self) -> "StepReply":
         fault_aspects = sorted(fault.aspect for fault in self.faults)
-        unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
-        if fault_aspects != unsound:
+        unsound_aspects = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
+        if fault_aspects != unsound_aspects:
             aspects_text = ", ".join(fault_aspects) or "none"
-            false = ", ".join(unsound) or "none"
+            unsound_text = ", ".join(unsound_aspects) or "none"
             raise ValueError(
-                f"faults name {aspects_text}, and false are {false}: give one fault for each that is false"
+                f"faults name {aspects_text}, and false are {unsound_text}: give one fault for each that is false"
             )
         return self
 
@@ -299,26 +301,32 @@ class Reasoning(SingleCallEvaluator):
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
         client = inputs.client
         assert client is not None, "a model is required"
-        shared = shared_prompt_variables(inputs)
+        shared_variables = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**shared, "steps": shown_steps, "facts": facts_for_prompt(inputs.task)}
+        variables = {
+            **shared_variables,
+            "steps": shown_steps,
+            "facts": facts_for_prompt(inputs.task),
+        }
         reply_model = steps_reply_model(len(steps))
-        room = TOKENS_PER_STEP * len(steps)
+        max_tokens = TOKENS_PER_STEP * len(steps)
         request = client.request(
-            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room
+            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=max_tokens
         )
-        false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
-        errors = {error.step: error for error in reversed(false_calculations)}
-        read_faults = partial(_read_faults, steps, errors, client.safety.evidence != "off")
+        false_calculations = find_false_calculations(
+            shared_variables["query"], inputs.response.text, steps
+        )
+        errors_by_step = {error.step: error for error in reversed(false_calculations)}
+        read_faults = partial(_read_faults, steps, errors_by_step, client.safety.evidence != "off")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
-            unsound: dict[Aspect, list[UnsoundStep]] = {aspect: [] for aspect in ASPECTS}
-            unsound["accuracy"] += errors.values()
+            faults_by_aspect: dict[Aspect, list[UnsoundStep]] = {aspect: [] for aspect in ASPECTS}
+            faults_by_aspect["accuracy"] += errors_by_step.values()
             for aspect, fault in read_faults(reply.value):
-                unsound[aspect].append(fault)
+                faults_by_aspect[aspect].append(fault)
             return {
                 aspect: _build_verdict(faults, len(steps), reply.call.id)
-                for aspect, faults in unsound.items()
+                for aspect, faults in faults_by_aspect.items()
             }
 
         return await ask_model(
@@ -333,7 +341,7 @@ class Reasoning(SingleCallEvaluator):
 
 
 def _read_faults(
-    steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
+    steps: Sequence[ReasoningStep], errors: Container[int], is_checked: bool, reply: StepsReply
 ) -> list[tuple[Aspect, UnsoundStep]]:
     faults: list[tuple[Aspect, UnsoundStep]] = []
     for step_reply in reply.steps:
@@ -354,7 +362,7 @@ def _fault_problems(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     return describe_missing_quotes(problems, "that very step")
 
 
-def _locate_fault(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+def _locate_fault(step: ReasoningStep, fault: FaultReply, is_checked: bool) -> UnsoundStep:
     """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
     if not is_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
@@ -368,20 +376,20 @@ def _locate_fault(step: Segment, fault: FaultReply, is_checked: bool) -> Unsound
         return UnsoundStep(step.number, fault.reason, evidence)
     why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
     quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
-    lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
-    return UnsoundStep(step.number, fault.reason, (), lacking)
+    missing_evidence = quotes if fault.quote.strip() else "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, (), missing_evidence)
 
 
-def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
+def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
     """Return the verdict on an aspect, which depends on its first unsound step only."""
-    if not unsound:
+    if not unsound_steps:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
-    unsound = sorted(unsound, key=lambda fault: fault.step)
-    first, *others = unsound
+    unsound_steps = sorted(unsound_steps, key=lambda fault: fault.step)
+    first, *others = unsound_steps
     reason = f"step {first.step} of {steps} is unsound: {first.reason}"
     if others:
         reason += f"; so are {', '.join(str(other.step) for other in others)}"
-    evidence = dict.fromkeys(chain.from_iterable(fault.evidence for fault in unsound))
+    evidence = dict.fromkeys(chain.from_iterable(fault.evidence for fault in unsound_steps))
     verdict = Verdict(
         score=(first.step - 1) / steps,
         met=False,

@@ -159,7 +159,7 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
-    used: set[str] = set()
+    used_models: set[str] = set()
     for index, use in enumerate(config.evaluators):
         field = "judges" if use.escalate is None else "escalate"
         key = f"evaluators[{index}].{field}"
@@ -171,9 +171,9 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-        used.update(use.all_judges)
+        used_models.update(use.all_judges)
     for name in config.models:
-        if name not in used:
+        if name not in used_models:
             raise ConfigError(
                 f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
             )
@@ -195,22 +195,22 @@ def located_errors(location: str) -> Iterator[None]:
 
 def load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
     """Return what is loaded for each use, by name. Raises ConfigError with the key, and the index, of a faulty one."""
-    loaded: dict[str, Any] = {}
+    instances: dict[str, Any] = {}
     for index, use in enumerate(uses):
         with located_errors(f"{key}[{index}]: "):
             instance = load(use)
-        if instance.name in loaded:
+        if instance.name in instances:
             raise ConfigError(
                 f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own"
             )
-        loaded[instance.name] = instance
-    return loaded
+        instances[instance.name] = instance
+    return instances
 
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    loaded = find_code("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
-    combiner = make_instance("combiner", name, loaded, {})
+    code = find_code("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
+    combiner = make_instance("combiner", name, code, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     if target is not None:
@@ -231,13 +231,15 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     targets = _combiner_objects(config)
     names = {"mean", config.weights.welfare, *keys}
     names.update(record.combiner for record in records)
-    loaded = {}
+    combiners_by_name = {}
     for name in sorted(names):
         with located_errors(keys.get(name, "")):
-            loaded[name] = load_combiner(name, targets.get(name))
+            combiners_by_name[name] = load_combiner(name, targets.get(name))
     for key, component in config.components.items():
-        _check_combiner_params(f"components.{key}", loaded[component.combiner], component.params)
-    return loaded
+        _check_combiner_params(
+            f"components.{key}", combiners_by_name[component.combiner], component.params
+        )
+    return combiners_by_name
 
 
 def _check_combiner_params(key: str, combiner: Combiner, params: Mapping[str, Any]) -> None:
@@ -346,19 +348,19 @@ def _set_version(instance: Any, kinds: tuple[type, ...]) -> Any:
 
 
 def find_code(
-    role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]
+    role: str, name: str, builtins: Mapping[str, str], registered_code: Mapping[str, Any]
 ) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
     if name in builtins:
         return _import(role, builtins[name], ())
-    if name in registered:
-        if registered[name] is None:
+    if name in registered_code:
+        if registered_code[name] is None:
             raise ConfigError(
                 f"several {role}s are registered as {name!r}: write the path of one, as package.{name}"
             )
-        return registered[name]
+        return registered_code[name]
     plugins = installed_plugins(role)
-    names = (*builtins, *registered, *plugins)
+    names = (*builtins, *registered_code, *plugins)
     if "." in name or ":" in name or name in plugins:
         return _import(role, plugins.get(name, name), names)
     raise ConfigError(_unknown_message(role, name, names))

@@ -547,14 +547,14 @@ def build_verdict(
     """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     reason = finding.reason
-    unsupported: Sequence[Claim] = ()
+    unsupported_claims: Sequence[Claim] = ()
     if text is None:
         evidence = tuple(Evidence(quote=quote) for quote in quotes)
     else:
-        evidence, rejected = verify_quotes(quotes, text)
-        unsupported = _unsupported_claims(finding.claims, text)
-        if rejected and not unsupported:  # else the mark says it
-            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
+        evidence, rejected_quotes = verify_quotes(quotes, text)
+        unsupported_claims = _unsupported_claims(finding.claims, text)
+        if rejected_quotes and not unsupported_claims:  # else the mark says it
+            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected_quotes, text)}]"
     if finding.measurement is None:
         return Verdict(
             status="abstained", reason=reason or CANNOT_TELL_REASON, evidence=evidence, call=call
@@ -563,9 +563,9 @@ def build_verdict(
     verdict = Verdict(
         **finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call
     )
-    if text is None or not unsupported:
+    if text is None or not unsupported_claims:
         return verdict
-    problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
+    problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported_claims)
     return mark_unsupported(verdict, f"says {problems}", rule)
 
 
@@ -576,10 +576,12 @@ def _unsupported_claims(claims: Iterable[Claim], text: QuotableTexts) -> list[Cl
 def _missing_evidence(claim: Claim, text: QuotableTexts) -> str:
     if not claim.quotes:
         return f"{claim.statement}, and nothing is quoted for it"
-    rejected = [quotation for quotation in claim.quotes if text.find_support(quotation) is None]
-    if not rejected:  # what is quoted is there, in another text than the one that is needed
+    rejected_quotes = [
+        quotation for quotation in claim.quotes if text.find_support(quotation) is None
+    ]
+    if not rejected_quotes:  # what is quoted is there, in another text than the one that is needed
         return f"{claim.statement}, and does not quote {' and '.join(claim.needs)}"
-    return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected, text)}"
+    return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected_quotes, text)}"
 
 
 def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> str:
@@ -592,7 +594,9 @@ def _explain_rejected_quotes(quotations: Sequence[str], text: QuotableTexts) -> 
     for quotation in quotations:
         reasons[text.explain_rejected(quotation)].append(quotation)
     return " and ".join(
-        f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected
+        f"{shorten_quotes(rejected_quotes)} ({why})"
+        for why, rejected_quotes in reasons.items()
+        if rejected_quotes
     )
 
 
@@ -614,9 +618,9 @@ QUOTE_WITHOUT_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
     """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
-    listed = "; ".join(problems)
+    joined_problems = "; ".join(problems)
     hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"
-    return f"{listed}; {hint}" if listed else None
+    return f"{joined_problems}; {hint}" if joined_problems else None
 
 
 def mark_unsupported(
@@ -626,9 +630,9 @@ def mark_unsupported(
 
     `required` are the fields that change if the rule requires a quotation; else the finding stands.
     """
-    changed = required if rule == "required" else {"unsupported": "stands"}
+    changed_fields = required if rule == "required" else {"unsupported": "stands"}
     reason = f"{verdict.reason} [unsupported: the judge {problem}]".lstrip()
-    return verdict.model_copy(update={"reason": reason, **changed})
+    return verdict.model_copy(update={"reason": reason, **changed_fields})
 
 
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
@@ -643,14 +647,14 @@ def verify_quotes(
 ) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passages: dict[tuple[str, int | None, int | None], Evidence] = {}
-    rejected = []
+    rejected_quotes = []
     for quotation in dict.fromkeys(quotations):
         evidence = text.find_support(quotation)
         if evidence is None:
-            rejected.append(quotation)
+            rejected_quotes.append(quotation)
         else:
             passages[evidence.source, evidence.start, evidence.end] = evidence
-    return tuple(passages.values()), rejected
+    return tuple(passages.values()), rejected_quotes
 
 
 def shorten_quotes(quotations: Sequence[str]) -> str:
@@ -691,8 +695,8 @@ class SingleCallEvaluator(BatchEvaluator):
         return verdicts
 
     async def _judge_call(self, same_call: Sequence[EvaluatorInput]) -> Mapping[str, Verdict]:
-        shared = replace(same_call[0], client=share_client(same_call))
-        verdicts = await self.judge_response(shared)
+        shared_inputs = replace(same_call[0], client=share_client(same_call))
+        verdicts = await self.judge_response(shared_inputs)
         for inputs in same_call:
             inputs.report(verdicts[inputs.question.subject])
         return verdicts

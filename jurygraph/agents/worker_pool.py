@@ -197,9 +197,9 @@ def _start_worker(prepare: str, setup: Any, limit: float) -> None:
     os.setsid()  # a terminal's Ctrl-C goes only to the parent, and the whole group is killed
     for name in set(os.environ).difference(_PASSED_VARIABLES):
         del os.environ[name]
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 1)
+    os.dup2(null_device, 2)
     _limit = limit
     try:
         with end_process_after(START_LIMIT_SECONDS):

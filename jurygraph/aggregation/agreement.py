@@ -155,15 +155,15 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
     voted = has_vote & seats
     half = np.asarray(total(np.where(seats, 0.5, 0.0)))
     winner = np.zeros(len(value))
-    decided = np.zeros(len(value), dtype=np.bool_)
+    is_decided = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]
-        agrees = voted & (value == vote[:, None])
-        votes = total(np.where(agrees, 1.0, 0.0))
+        agrees_with_vote = voted & (value == vote[:, None])
+        votes = total(np.where(agrees_with_vote, 1.0, 0.0))
         wins = voted[:, column] & np.greater(votes, half)
         winner = np.where(wins, vote, winner)
-        decided = decided | wins
-    return Majority(winner, decided)
+        is_decided = is_decided | wins
+    return Majority(winner, is_decided)
 
 
 def _encode_labels(
@@ -189,11 +189,11 @@ def _encode_labels(
         )
     # Equal weights allow words, so that these are numbered.
     numbers = np.arange(float(len(labels))) if weights == "equal" else labels.astype(np.float64)
-    apart = np.abs(numbers[:, None] - numbers)
+    label_gaps = np.abs(numbers[:, None] - numbers)
     distances = {
-        "equal": np.where(apart > 0.0, 1.0, 0.0),
-        "linear": apart,
-        "quadratic": apart * apart,
+        "equal": np.where(label_gaps > 0.0, 1.0, 0.0),
+        "linear": label_gaps,
+        "quadratic": label_gaps * label_gaps,
     }
     row_codes = np.searchsorted(labels, rows)
     column_codes = np.searchsorted(labels, columns)

@@ -383,25 +383,27 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
     ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
     """
     position_of = {criterion: position for position, criterion in enumerate(graph.order)}
-    retention_of: dict[tuple[int, int], float] = {}
+    retention_by_edge: dict[tuple[int, int], float] = {}
     ancestors: dict[int, set[int]] = {}
     children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
     expectations = []
     # In topological order, so that the ancestors of all parents are there.
     for child, incoming in graph._incoming:
-        above: set[int] = set()
+        criteria_above: set[int] = set()
         for parent, edge in incoming:
-            retention_of[parent, child] = factors[edge]
+            retention_by_edge[parent, child] = factors[edge]
             children[parent].add(child)
-            above |= {parent} | ancestors[parent]
-        ancestors[child] = above
-        separating = _separating_criteria(above, child, ancestors, children)
-        needed = above.difference(*(ancestors[criterion] for criterion in separating))
-        enumerated = sorted(needed - separating, key=position_of.__getitem__)
-        independent = sorted(needed & separating)
+            criteria_above |= {parent} | ancestors[parent]
+        ancestors[child] = criteria_above
+        separating_criteria = _separating_criteria(criteria_above, child, ancestors, children)
+        needed_criteria = criteria_above.difference(
+            *(ancestors[criterion] for criterion in separating_criteria)
+        )
+        enumerated = sorted(needed_criteria - separating_criteria, key=position_of.__getitem__)
+        independent = sorted(needed_criteria & separating_criteria)
         states = {
-            criterion: _retention_by_state(criterion, child, enumerated, retention_of)
-            for criterion in needed
+            criterion: _retention_by_state(criterion, child, enumerated, retention_by_edge)
+            for criterion in needed_criteria
         }
         expectation = _Expectation(
             child,
@@ -413,39 +415,40 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
 
 
 def _separating_criteria(
-    above: Collection[int],
+    criteria_above: Collection[int],
     child: int,
     ancestors: Mapping[int, set[int]],
     children: Mapping[int, set[int]],
 ) -> set[int]:
-    """Return the criteria `above` a child that all paths from their ancestors to the child pass through."""
-    criteria_on_paths = {*above, child}
-    separating = set()
-    for criterion in above:
-        inside = ancestors[criterion] | {criterion}
+    """Return those of `criteria_above` a child that all paths from their ancestors to the child pass through."""
+    criteria_on_paths = {*criteria_above, child}
+    separating_criteria = set()
+    for criterion in criteria_above:
+        criterion_and_ancestors = ancestors[criterion] | {criterion}
         # No edge may lead from an ancestor past the criterion towards the child.
         if all(
-            children[ancestor] & criteria_on_paths <= inside for ancestor in ancestors[criterion]
+            children[ancestor] & criteria_on_paths <= criterion_and_ancestors
+            for ancestor in ancestors[criterion]
         ):
-            separating.add(criterion)
-    return separating
+            separating_criteria.add(criterion)
+    return separating_criteria
 
 
 def _retention_by_state(
     criterion: int,
     child: int,
     enumerated: Sequence[int],
-    retention_of: Mapping[tuple[int, int], float],
+    retention_by_edge: Mapping[tuple[int, int], float],
 ) -> Floats:
     """Return λ of a criterion for each set of the criteria enumerated after it that hold; the last is the lowest
     bit."""
     after = enumerated
     if criterion in enumerated:
         after = enumerated[enumerated.index(criterion) + 1 :]
-    factors = np.array([retention_of.get((criterion, child), 1.0)])
+    factors = np.array([retention_by_edge.get((criterion, child), 1.0)])
     for later_child in reversed(after):
         # First all sets without the later one, then the same sets with it.
-        with_later = factors * retention_of.get((criterion, later_child), 1.0)
+        with_later = factors * retention_by_edge.get((criterion, later_child), 1.0)
         factors = np.concatenate([factors, with_later])
     return factors[:, None]
 
@@ -461,18 +464,20 @@ def _infer_marginals(
     for child, enumerated, independent in expectations:
         # by state of the enumerated criteria, [S, R]; without any, q is multiplied as in Eq. 12, to the bit
         factor = np.ones((1 << len(enumerated), p.shape[1])) if enumerated else q[child : child + 1]
-        for parent, kept in independent:
+        for parent, parent_retention in independent:
             parent_score = q[parent]
             if judged is not None:
                 parent_score = np.where(judged[parent], q[parent], unjudged)
-            factor *= parent_score * (1.0 - kept) + kept
-        for parent, kept in enumerated:
+            factor *= parent_score * (1.0 - parent_retention) + parent_retention
+        for parent, parent_retention in enumerated:
             # The parent is the highest bit of a state: in the second half it holds.
-            fails = factor[: len(kept)]
-            holds = factor[len(kept) :]
-            factor = fails * kept + (1.0 - kept) * (p[parent] * holds)
+            factor_if_not = factor[: len(parent_retention)]
+            factor_if_met = factor[len(parent_retention) :]
+            factor = factor_if_not * parent_retention + (1.0 - parent_retention) * (
+                p[parent] * factor_if_met
+            )
             if judged is not None:
-                unjudged_factor = fails if unjudged else fails * kept
+                unjudged_factor = factor_if_not if unjudged else factor_if_not * parent_retention
                 factor = np.where(judged[parent], factor, unjudged_factor)
         if enumerated:
             q[child] *= factor[0]

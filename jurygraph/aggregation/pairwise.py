@@ -75,11 +75,11 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         raise PlanError(
             f"wins holds {win_counts.max():g}: {MAX_PRIOR:g} of one over another are the most"
         )
-    compared = win_counts + win_counts.T
+    comparison_counts = win_counts + win_counts.T
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
     for _ in range(MAX_ROUNDS):
-        step = _newton_step(compared, wins_with_prior, strength, prior)
+        step = _newton_step(comparison_counts, wins_with_prior, strength, prior)
         largest_step = np.max(np.abs(step), initial=0.0)
         if largest_step <= TOLERANCE:
             break
@@ -91,21 +91,21 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
 
 
 def _newton_step(
-    compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float
+    comparison_counts: Floats, wins_with_prior: Floats, strength: Floats, prior: float
 ) -> Floats:
     """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
-    slope = wins_with_prior - total(compared * share) - prior * strength
-    pair_curvature = compared * share * share.T
+    slope = wins_with_prior - total(comparison_counts * share) - prior * strength
+    pair_curvature = comparison_counts * share * share.T
     diagonal = np.asarray(total(pair_curvature)) + prior * strength
     curvature = np.diag(diagonal) - pair_curvature
     return _solve(curvature, slope)
 
 
-def _solve(matrix: Floats, right: Floats) -> Floats:
+def _solve(matrix: Floats, right_side: Floats) -> Floats:
     """Return x with matrix x = right, by elimination: the matrix is diagonally dominant, so no rows are exchanged."""
     matrix = matrix.copy()
-    x = right.copy()
+    x = right_side.copy()
     size = len(x)
     for row in range(size):
         factor = matrix[row + 1 :, row] / matrix[row, row]

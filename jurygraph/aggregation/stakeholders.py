@@ -101,9 +101,9 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
     """
     shares = as_nonnegative("w", w)
     check_shape("w", shares, (shares.size,))
-    summed = total(shares)
-    if not np.abs(summed - 1.0) <= SUM_TOLERANCE:
-        raise PlanError(f"w sums to {summed}: weights of stakeholders sum to 1")
+    weight_sum = total(shares)
+    if not np.abs(weight_sum - 1.0) <= SUM_TOLERANCE:
+        raise PlanError(f"w sums to {weight_sum}: weights of stakeholders sum to 1")
     utilities = as_finite("u", u)
     check_vector_or_matrix("u", utilities, shares.size)
     return total(utilities * shares)
@@ -145,8 +145,8 @@ def gini(u: ArrayLike) -> np.float64 | Floats:
     utilities = _check_members(as_nonnegative("u", u))
     # Every member against every other, [..., n, n].
     gaps = np.abs(utilities[..., :, None] - utilities[..., None, :])
-    largest = 2.0 * utilities.shape[-1] * total(utilities)
-    return _divide(total(total(gaps)), largest, empty=0.0)
+    largest_gap_sum = 2.0 * utilities.shape[-1] * total(utilities)
+    return _divide(total(total(gaps)), largest_gap_sum, value_if_empty=0.0)
 
 
 def jain(u: ArrayLike) -> np.float64 | Floats:
@@ -155,9 +155,9 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
     utilities = _check_members(as_nonnegative("u", u))
-    summed = total(utilities)
+    utility_sum = total(utilities)
     squares = total(utilities * utilities)
-    return _divide(summed * summed, utilities.shape[-1] * squares, empty=1.0)
+    return _divide(utility_sum * utility_sum, utilities.shape[-1] * squares, value_if_empty=1.0)
 
 
 def group_fairness(u: ArrayLike) -> np.float64 | Floats:
@@ -170,10 +170,10 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     utilities = _check_members(as_finite("u", u))
     low = np.min(utilities, axis=-1)
     high = np.max(utilities, axis=-1)
-    positive = high > 0.0
-    smaller = np.where(positive, np.maximum(low, 0.0), -high)
-    larger = np.where(positive, high, -low)
-    ratio = _divide(smaller, larger, empty=1.0)
+    is_positive = high > 0.0
+    smaller = np.where(is_positive, np.maximum(low, 0.0), -high)
+    larger = np.where(is_positive, high, -low)
+    ratio = _divide(smaller, larger, value_if_empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
     return fairness
 
@@ -195,13 +195,13 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
         PlanError: for other counts, or shapes that differ.
     """
     counts = as_nonnegative("collected", collected)
-    wanted = _check_members(as_nonnegative("stated", stated), "stated")
-    check_shape("collected", counts, wanted.shape)
-    if (counts > wanted).any():
+    stated_counts = _check_members(as_nonnegative("stated", stated), "stated")
+    check_shape("collected", counts, stated_counts.shape)
+    if (counts > stated_counts).any():
         raise PlanError(
             "collected has a count above that of stated: only stated preferences can be collected"
         )
-    return _divide(100.0 * total(counts), total(wanted), empty=np.nan)
+    return _divide(100.0 * total(counts), total(stated_counts), value_if_empty=np.nan)
 
 
 def _check_members(u: Floats, name: str = "u") -> Floats:
@@ -213,8 +213,8 @@ def _check_members(u: Floats, name: str = "u") -> Floats:
 
 
 def _divide(
-    part: np.float64 | Floats, total_size: np.float64 | Floats, empty: float
+    part: np.float64 | Floats, total_size: np.float64 | Floats, value_if_empty: float
 ) -> np.float64 | Floats:
     is_empty = np.equal(total_size, 0.0)
-    shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, total_size))
+    shares: Floats = np.where(is_empty, value_if_empty, part / np.where(is_empty, 1.0, total_size))
     return shares[()]

@@ -156,38 +156,42 @@ _COLUMN_OPTIONS = {
 """The option for each role of a column."""
 
 
-def _column(role: str, help_text: str) -> Any:
+def _column_option(role: str, help_text: str) -> Any:
     return option("C", help_text, _COLUMN_OPTIONS[role])
 
 
-PromptColumn = Annotated[str | None, _column("prompt", "Prompts of a table.")]
+PromptColumn = Annotated[str | None, _column_option("prompt", "Prompts of a table.")]
 ResponseColumns = Annotated[
-    list[str] | None, _column("response", "Responses of a table; repeat it for several agents.")
+    list[str] | None,
+    _column_option("response", "Responses of a table; repeat it for several agents."),
 ]
-ReferenceColumn = Annotated[str | None, _column("reference", "References of a table.")]
+ReferenceColumn = Annotated[str | None, _column_option("reference", "References of a table.")]
 RubricColumn = Annotated[
-    str | None, _column("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
+    str | None, _column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
 ]
 IdColumn = Annotated[
     str | None,
     option("C", "Ids of a table's rows.", _COLUMN_OPTIONS["id"], show_default="row-1, row-2, …"),
 ]
 GroupBy = Annotated[
-    str | None, _column("group_by", "Table rows with the same value here are one task.")
+    str | None, _column_option("group_by", "Table rows with the same value here are one task.")
 ]
 TableAgentColumn = Annotated[
-    str | None, _column("agent", "Agents that wrote the responses of a table.")
+    str | None, _column_option("agent", "Agents that wrote the responses of a table.")
 ]
 
 
 MessagesColumn = Annotated[
-    str | None, _column("messages", "Conversations: lists of messages, instead of the two above.")
+    str | None,
+    _column_option("messages", "Conversations: lists of messages, instead of the two above."),
 ]
 ContextColumn = Annotated[
-    str | None, _column("context", "Context of a table's prompts: a passage, or a JSON list.")
+    str | None,
+    _column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
 ]
 WorkspaceColumn = Annotated[
-    str | None, _column("workspace", "Folders or archives with the files of a table's responses.")
+    str | None,
+    _column_option("workspace", "Folders or archives with the files of a table's responses."),
 ]
 
 
@@ -219,14 +223,14 @@ def choose_columns(tasks: str, /, **names: str | int | list[str] | None) -> "Tab
     from jurygraph.sources import TableColumns
     from jurygraph.sources.task_tables import columns_of_chats
 
-    named = {role: name for role, name in names.items() if name not in (None, [], "")}
-    has_texts = bool(named.keys() & {"prompt", "response", "messages"})
-    chats = columns_of_chats(tasks) if named and not has_texts else None
+    given_columns = {role: name for role, name in names.items() if name not in (None, [], "")}
+    has_texts = bool(given_columns.keys() & {"prompt", "response", "messages"})
+    chats = columns_of_chats(tasks) if given_columns and not has_texts else None
     if chats is not None and chats.messages is not None:
-        named["messages"] = chats.messages  # a file of chats needs no option for them
-    elif named.keys() == {"response_from"}:
-        named["messages"] = "messages"
-    columns = validate(TableColumns, named) if named else None
+        given_columns["messages"] = chats.messages  # a file of chats needs no option for them
+    elif given_columns.keys() == {"response_from"}:
+        given_columns["messages"] = "messages"
+    columns = validate(TableColumns, given_columns) if given_columns else None
     if isinstance(columns, Problem):
         if tasks != "-":
             _refuse_empty_file(tasks)

@@ -19,9 +19,11 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` if nothing can be written.
     """
-    existing = _writable_mode(path)
+    existing_mode = _writable_mode(path)
     with _refuse_os_errors(path):
-        if existing is None or (stat.S_ISREG(existing) and not path.startswith(_STREAM_PATHS)):
+        if existing_mode is None or (
+            stat.S_ISREG(existing_mode) and not path.startswith(_STREAM_PATHS)
+        ):
             write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
             with open(path, "wb") as file:
@@ -33,8 +35,8 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    existing = _writable_mode(path)
-    if existing is not None and not stat.S_ISREG(existing):
+    existing_mode = _writable_mode(path)
+    if existing_mode is not None and not stat.S_ISREG(existing_mode):
         raise InputError(
             f"{path}: is not a regular file, which this format needs; name another file"
         )

@@ -64,25 +64,27 @@ def score_presentations(
     # What is wrong with the responses or the config is said before a reader or writer is paid for.
     open_jury(config, options.model, dry_run=True).close()
     prose, options = _read_prose(texts, authors.reader, options)
-    written, options = _write_presentations(pairs, authors, versions, options, prose)
+    written_presentations, options = _write_presentations(pairs, authors, versions, options, prose)
     if options.dry_run and texts:
         return Report({}, [], []), []
-    if texts and not prose and _count(texts) == _count(pairs):
+    if texts and not prose and _count_responses(texts) == _count_responses(pairs):
         raise InputError(
             f"--reader: {authors.reader} could read no response; the lines above say why"
         )
     originals, _ = generate_presentations(pairs, 0, prose=prose)
-    lines, presentations = generate_presentations(pairs, versions, repeats == 1, written, prose)
+    lines, presentations = generate_presentations(
+        pairs, versions, repeats == 1, written_presentations, prose
+    )
     folder = config.resolve().parent
-    once = partial(repeating, samples=1, folder=folder)
-    runs = [StudyRun("variants", lines, once)]
+    score_once = partial(repeating, samples=1, folder=folder)
+    runs = [StudyRun("variants", lines, score_once)]
     if repeats > 1:
-        several = partial(repeating, samples=repeats, folder=folder)
-        runs.append(StudyRun("repeats", originals, several))
+        score_repeatedly = partial(repeating, samples=repeats, folder=folder)
+        runs.append(StudyRun("repeats", originals, score_repeatedly))
     return presentations, score_study(options.run, runs, options, as_json)
 
 
-def _count(pairs: AnsweredTasks) -> int:
+def _count_responses(pairs: AnsweredTasks) -> int:
     return sum(len(responses) for _, responses in pairs)
 
 
@@ -92,7 +94,7 @@ def _read_prose(
     """Return the responses that a model could read, and the options with what that leaves of their limits."""
     if reader is None or not texts:
         return {}, options
-    number = _count(texts)
+    number = _count_responses(texts)
     work = ModelWork(reader, "reads responses without data", number, number)
     read, options = _ask_first(work, partial(read_responses, texts), options)
     prose = {}
@@ -119,16 +121,16 @@ def _write_presentations(
     """
     if authors.writer is None:
         return {}, options
-    number = _count(pairs)
-    each = len(REWRITINGS) * versions
-    work = ModelWork(authors.writer, "writes variants", number, number * each)
+    number = _count_responses(pairs)
+    variants_per_response = len(REWRITINGS) * versions
+    work = ModelWork(authors.writer, "writes variants", number, number * variants_per_response)
     rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
-    written, options = _ask_first(work, rewrite, options)
-    if written is None or authors.reader is None or not prose:
-        return written or {}, options
-    requests = sum(len(written[name].variants) for name in prose)
+    written_presentations, options = _ask_first(work, rewrite, options)
+    if written_presentations is None or authors.reader is None or not prose:
+        return written_presentations or {}, options
+    requests = sum(len(written_presentations[name].variants) for name in prose)
     work = ModelWork(authors.reader, "reads what was written", number, requests)
-    check = partial(check_responses, pairs, prose=prose, written=written)
+    check = partial(check_responses, pairs, prose=prose, written=written_presentations)
     faithful_sets, options = _ask_first(work, check, options)
     return faithful_sets or {}, options
 
@@ -164,7 +166,7 @@ def _ask_first(
                     result = run_interruptible(runner, request, jury.context.threads)
             finally:
                 runner.run(jury.gateways.close())
-        sent = count_requests(jury)
-    for line in request_lines(sent):
+        sent_requests = count_requests(jury)
+    for line in request_lines(sent_requests):
         print_message(line)
-    return result, reduce_limits(options, sent)
+    return result, reduce_limits(options, sent_requests)

@@ -127,9 +127,11 @@ class OpenedJob(NamedTuple):
 
 
 @contextmanager
-def open_scoring_jury(options: ScoreOptions, printed: set[str] | None = None) -> "Iterator[Jury]":
-    """Open the jury, and print the notes of its evaluators; those in `printed` are not repeated, and others added."""
-    printed = set() if printed is None else printed
+def open_scoring_jury(
+    options: ScoreOptions, printed_notes: set[str] | None = None
+) -> "Iterator[Jury]":
+    """Open the jury, and print the notes of its evaluators; `printed_notes` are not repeated, and others added."""
+    printed_notes = set() if printed_notes is None else printed_notes
     path = options.config or find_config(options.tasks)
     revise = options.revise
     if options.rewards_from:
@@ -146,21 +148,21 @@ def open_scoring_jury(options: ScoreOptions, printed: set[str] | None = None) ->
     )
     with jury, locate_config_errors(path, options.model):
         for note in jury_notes(jury):
-            if note not in printed:
+            if note not in printed_notes:
                 print_message(note)
-                printed.add(note)
+                printed_notes.add(note)
         yield jury
 
 
 @contextmanager
-def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator[OpenedJob]:
+def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> Iterator[OpenedJob]:
     """Open the jury, the files and the run; print what is taken from other files and runs.
 
     Notes of evaluators are printed as `open_scoring_jury` does.
     """
     if options.branch is not None and options.branch.resolve() == options.run.resolve():
         raise InputError("--branch: is the run of --out; write what changed to another --out")
-    with open_scoring_jury(options, printed) as jury:
+    with open_scoring_jury(options, printed_notes) as jury:
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.stored_work import StoredWork, choose_chat_columns
@@ -209,8 +211,8 @@ def open_job(options: ScoreOptions, printed: set[str] | None = None) -> Iterator
             with StoredWork(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
-            reused = f"{branch.reused} reused from {options.branch}"
-            print_message(f"verdicts: {reused}, {branch.requested} requested")
+            reuse_text = f"{branch.reused} reused from {options.branch}"
+            print_message(f"verdicts: {reuse_text}, {branch.requested} requested")
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
@@ -248,34 +250,34 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
     from jurygraph.runs.reports.bill import count_requests
 
     runner = asyncio.Runner(loop_factory=new_event_loop)
-    with open_job(options) as opened, runner:
-        score_remaining(opened, runner)
-        jury = opened.job.jury
-        return ScoredWork(jury, opened.totals, count_requests(jury), opened.job.task_count)
+    with open_job(options) as opened_job, runner:
+        score_remaining(opened_job, runner)
+        jury = opened_job.job.jury
+        return ScoredWork(jury, opened_job.totals, count_requests(jury), opened_job.job.task_count)
 
 
-def forecast_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> "Forecast":
+def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Forecast":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
     from jurygraph.runs.workflows.forecasting import Forecaster
 
-    forecaster = Forecaster(opened.job, opened.stored_work)
-    threads = opened.job.jury.context.threads
-    with progress("estimating", opened.stored_work.remaining.responses, "responses") as report:
+    forecaster = Forecaster(opened_job.job, opened_job.stored_work)
+    threads = opened_job.job.jury.context.threads
+    with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
     return expected
 
 
-def score_remaining(opened: OpenedJob, runner: "asyncio.Runner") -> None:
+def score_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> None:
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     from jurygraph.runs.workflows.planning import JobPlanner
     from jurygraph.runs.workflows.scoring import JobScorer
     from jurygraph.runs.workflows.task_file_job import StopSwitch
 
-    job, stored_work, totals = opened
+    job, stored_work, totals = opened_job
     if stored_work.is_finished:
         stored_work.close_run_if_complete()
-        _print_finished(opened)
+        _print_finished(opened_job)
         return
     if stored_work.tasks_done:
         print_message(f"{stored_work.tasks_done} tasks are scored already and are kept")
@@ -314,8 +316,8 @@ class RequestCounter:
         return f"{calls} requests{pace}"
 
 
-def _print_finished(opened: OpenedJob) -> None:
-    job, stored_work, totals = opened
+def _print_finished(opened_job: OpenedJob) -> None:
+    job, stored_work, totals = opened_job
     count = job.task_count
     is_complete = stored_work.tasks_done == count
     state = "is complete" if is_complete else f"has {stored_work.tasks_done} of {count} tasks"
@@ -341,8 +343,8 @@ def _print_plan_notes(plans: "PlanNotes") -> None:
         print_message(f"{without_tables}; the tool look_up finds nothing there")
     if plans.notes:
         _, task, note = min(plans.notes)
-        more = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
-        print_message(f"task {quote(task)}{more}: {note}")
+        more_text = f" and {len(plans.notes) - 1} more" if len(plans.notes) > 1 else ""
+        print_message(f"task {quote(task)}{more_text}: {note}")
 
 
 def _print_interrupted(job: "TaskFileJob", is_planned: bool, stored_calls: int) -> None:
@@ -352,10 +354,10 @@ def _print_interrupted(job: "TaskFileJob", is_planned: bool, stored_calls: int) 
         kept = f"finished tasks are kept in {job.folder}. Run the same command again to continue"
         print_message(f"interrupted; {kept}")
     else:
-        nothing = "nothing was written"
+        written_text = "nothing was written"
         if stored_calls:
-            nothing += f" except {stored_calls} replies of the model; run the same command again to continue"
-        print_message(f"interrupted before anything was scored; {nothing}")
+            written_text += f" except {stored_calls} replies of the model; run the same command again to continue"
+        print_message(f"interrupted before anything was scored; {written_text}")
     for line in request_lines(count_requests(job.jury)):
         print_message(line)
 
@@ -390,17 +392,19 @@ def score_study(
         runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
         run_options = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         forecasts = {}
-        printed: set[str] = set()
+        printed_notes: set[str] = set()
         for run, scoring in zip(runs, run_options, strict=True):
-            with open_job(replace(scoring, dry_run=True), printed) as opened:
-                forecasts[run.name] = forecast_remaining(opened, runner)
+            with open_job(replace(scoring, dry_run=True), printed_notes) as opened_job:
+                forecasts[run.name] = forecast_remaining(opened_job, runner)
         content, lines = _cost_table(forecasts)
         if not options.dry_run:
             for line in lines:
                 print_message(line)
             for scoring in run_options:
-                limited = replace(scoring, max_cost=options.max_cost, max_calls=options.max_calls)
-                options = _score_run(limited, runner, printed)
+                limited_options = replace(
+                    scoring, max_cost=options.max_cost, max_calls=options.max_calls
+                )
+                options = _score_run(limited_options, runner, printed_notes)
     if options.dry_run:
         print_dry_run(as_json, content, lines)
         return []
@@ -426,10 +430,10 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     content = {}
     for name, forecast in forecasts.items():
         model = forecast.model or CallEstimate()
-        worst = model.worst
-        cost = "unknown" if worst.cost is None and worst.calls else worst.cost or 0.0
+        worst_load = model.worst
+        cost = "unknown" if worst_load.cost is None and worst_load.calls else worst_load.cost or 0.0
         sizes = [forecast.tasks, forecast.responses, forecast.verdicts]
-        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst.calls, cost])
+        rows.append([name, *sizes, model.low.calls, model.expected.calls, worst_load.calls, cost])
         content[name] = forecast.to_json()
     header = ["to score", "tasks", "responses", "verdicts", "requests", "expected", "worst"]
     lines = format_table([*header, "US dollars, worst"], rows)
@@ -440,15 +444,17 @@ def _cost_table(forecasts: "Mapping[str, Forecast]") -> tuple[dict[str, object],
     return {"runs": content}, lines
 
 
-def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str]) -> ScoreOptions:
+def _score_run(
+    options: ScoreOptions, runner: "asyncio.Runner", printed_notes: set[str]
+) -> ScoreOptions:
     """Score a run of a study; return its options with what is left of the limits. Failures are counted and printed."""
     from jurygraph.runs.reports.bill import count_requests
 
-    with open_job(options, printed) as opened:
-        score_remaining(opened, runner)
-        summary = opened.totals.summary
-        jury = opened.job.jury
-        sent = count_requests(jury)
+    with open_job(options, printed_notes) as opened_job:
+        score_remaining(opened_job, runner)
+        summary = opened_job.totals.summary
+        jury = opened_job.job.jury
+        sent_costs = count_requests(jury)
         accepted = jury.config.failure.max_error_rate
     if summary.error_rate > accepted:
         print_inconclusive(summary.error_rate, accepted)
@@ -456,14 +462,16 @@ def _score_run(options: ScoreOptions, runner: "asyncio.Runner", printed: set[str
         counts = f"{summary.failed} of {summary.responses} rewards failed and have no value"
         advice = f"to repeat them, remove {options.run} and run the same command again"
         print_message(f"{options.run}: {counts}; {advice}")
-    for line in request_lines(sent):
+    for line in request_lines(sent_costs):
         print_message(line)
-    return reduce_limits(options, sent)
+    return reduce_limits(options, sent_costs)
 
 
-def reduce_limits(options: ScoreOptions, sent: "CallCosts | None") -> ScoreOptions:
-    if sent is None:
+def reduce_limits(options: ScoreOptions, sent_costs: "CallCosts | None") -> ScoreOptions:
+    if sent_costs is None:
         return options
-    left_calls = None if options.max_calls is None else max(0, options.max_calls - sent.number)
-    left_cost = None if options.max_cost is None else max(0.0, options.max_cost - sent.cost)
+    left_calls = (
+        None if options.max_calls is None else max(0, options.max_calls - sent_costs.number)
+    )
+    left_cost = None if options.max_cost is None else max(0.0, options.max_cost - sent_costs.cost)
     return replace(options, max_calls=left_calls, max_cost=left_cost)

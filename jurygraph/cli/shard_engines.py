@@ -179,8 +179,8 @@ class RayTasks:
         self._tasks = [run.remote(command, Path.cwd()) for command in commands]
 
     def wait(self, seconds: float) -> list[int | None]:
-        ended, _ = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
-        return [self._read_code(task) if task in ended else None for task in self._tasks]
+        ended_tasks, _ = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
+        return [self._read_code(task) if task in ended_tasks else None for task in self._tasks]
 
     def _read_code(self, task: Any) -> int:
         try:

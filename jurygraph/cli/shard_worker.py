@@ -17,9 +17,9 @@ _INTERRUPTED = 130  # as in `streams`, which is imported later
 def end_with_parent() -> None:
     """End this process once its input is closed; what it runs finds an empty input instead."""
     parent = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
+    os.close(null_device)
     threading.Thread(target=_wait_for_end, args=[parent], daemon=True).start()
 
 

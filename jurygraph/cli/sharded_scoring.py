@@ -72,10 +72,10 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
 
     _refuse_unshardable(options)
     folder = shards_folder(options.run)
-    merged = Run.open_if_closed(options.run)
-    if merged is not None:
-        with merged:
-            _remove_merged_shards(merged, folder)
+    merged_run = Run.open_if_closed(options.run)
+    if merged_run is not None:
+        with merged_run:
+            _remove_merged_shards(merged_run, folder)
         return score_tasks(options)
     refuse_existing(options.run)
     engine, number = _open_engine(options, _begun_number(folder))
@@ -102,9 +102,9 @@ def _refuse_unshardable(options: ScoreOptions) -> None:
             raise InputError(f"{option}: each shard reads it, so name a file, not standard input")
 
 
-def _remove_merged_shards(merged: "Run", folder: Path) -> None:
+def _remove_merged_shards(merged_run: "Run", folder: Path) -> None:
     """Remove the shards that a run was merged from, where the command was killed before it did."""
-    sources = {merged.folder_of(origin).parent for origin in merged.header.merged}
+    sources = {merged_run.folder_of(origin).parent for origin in merged_run.header.merged}
     if sources == {folder.resolve()} and folder.is_dir():
         shutil.rmtree(folder)
 
@@ -152,8 +152,10 @@ class _Shards:
         for index in range(1, number + 1):
             shard = Shard(index=index, of=number)
             run = folder / str(index)
-            shared = replace(options, processes=None, engine=None, address=None, shards=None)
-            arguments = replace(shared, shard=shard, run=run).arguments
+            shared_options = replace(
+                options, processes=None, engine=None, address=None, shards=None
+            )
+            arguments = replace(shared_options, shard=shard, run=run).arguments
             self.commands.append(ShardCommand(str(shard), run, ["score", *arguments, "--json"]))
 
     def score(self, engine: LocalProcesses | RayTasks) -> "Jury":
@@ -173,7 +175,7 @@ class _Shards:
 
     def _watch_progress(self, engine: LocalProcesses | RayTasks) -> list[int | None]:
         """Show what is recorded, until all shards have ended; return their exit codes."""
-        reported = 0
+        reported_count = 0
         with ExitStack() as stack:
             report = None
             while True:
@@ -184,8 +186,8 @@ class _Shards:
                     bar = progress(label, total, "responses", self._describe_calls)
                     report = stack.enter_context(bar)
                 if report is not None:
-                    report(scored - reported)
-                    reported = scored
+                    report(scored - reported_count)
+                    reported_count = scored
                 if None not in codes:
                     return codes
 
@@ -210,21 +212,21 @@ class _Shards:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""
         from jurygraph.runs.run import Run
 
-        failed: list[int] = []
+        failure_codes: list[int] = []
         for command, code in zip(self.commands, codes, strict=True):
             run = Run.open_if_closed(command.run)
             if run is not None:
                 run.close()
                 continue
             assert code is not None, "it has ended"
-            failed.append(code)
-            ending = f"was ended by signal {-code}" if code < 0 else command.last_message
-            print_message(f"shard {command.shard}: {ending}")
-        if failed:
+            failure_codes.append(code)
+            end_text = f"was ended by signal {-code}" if code < 0 else command.last_message
+            print_message(f"shard {command.shard}: {end_text}")
+        if failure_codes:
             kept = f"what was scored is kept in {self._folder}"
-            count_failed = f"{len(failed)} of {len(codes)} shards are not complete"
+            count_failed = f"{len(failure_codes)} of {len(codes)} shards are not complete"
             print_message(f"{count_failed}; {kept}; run the same command again to continue")
-            gravest_codes = (code for code in _GRAVEST_FIRST if code in failed)
+            gravest_codes = (code for code in _GRAVEST_FIRST if code in failure_codes)
             raise typer.Exit(next(gravest_codes, ExitCode.INCONCLUSIVE))
 
     def requests(self) -> "CallCosts | None":
@@ -234,10 +236,10 @@ class _Shards:
         total: CallCosts | None = None
         for command in self.commands:
             text = command.output.read_text()
-            sent = json.loads(text)["requests"] if text else None
-            if sent is not None:
+            requests_json = json.loads(text)["requests"] if text else None
+            if requests_json is not None:
                 total = total or CallCosts()
-                total.number += sent["number"]
-                total.unpriced += sent["unpriced"]
-                total.cost += sent["cost"] or 0.0
+                total.number += requests_json["number"]
+                total.unpriced += requests_json["unpriced"]
+                total.cost += requests_json["cost"] or 0.0
         return total

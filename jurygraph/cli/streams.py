@@ -37,11 +37,11 @@ def current_redactor() -> Redactor:
 @contextmanager
 def redirect_stdout_to_stderr() -> Iterator[None]:
     """Keep the output of user code, its child processes and C code out of a command's result."""
-    saved = os.dup(1)
+    saved_stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        os.dup2(saved, 1)
-        os.close(saved)
+        os.dup2(saved_stdout, 1)
+        os.close(saved_stdout)

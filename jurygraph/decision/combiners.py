@@ -138,8 +138,8 @@ class Combiner(ShortRepr, ABC):
 
         Raises PlanError if the inputs or params do not fit.
         """
-        frozen: dict[str, Any] = self.read_params(params).model_dump(mode="json")
-        return frozen
+        frozen_params: dict[str, Any] = self.read_params(params).model_dump(mode="json")
+        return frozen_params
 
     def read_params(self, params: PlainParams) -> Any:
         """Return the config's params as `Params`. Raises PlanError that names the first wrong one."""
@@ -334,18 +334,20 @@ class _Rubric(Combiner):
         p_low, has_value = input_means(low)
         p_high, _ = input_means(high)
         weights = signed_weights(low)
-        positive = weights > 0
-        filled = self._support(low, has_value, p_low, params, positive)
+        is_positive = weights > 0
+        filled_support = self._support(low, has_value, p_low, params, is_positive)
         # A criterion that a gate stopped supports no gain.
-        doubted_support = self._support(low, judged_criteria(low), p_low, params, positive)
-        q_low = np.minimum(filled, doubted_support)
-        propagated = self._support(high, has_value, p_high, params, positive)
+        doubted_support = self._support(low, judged_criteria(low), p_low, params, is_positive)
+        q_low = np.minimum(filled_support, doubted_support)
+        propagated_support = self._support(high, has_value, p_high, params, is_positive)
         judged = judged_criteria(high)
-        counted = self._support(high, judged, p_high, params, positive)
-        trusted_support = self._support(high, judged, p_high, params, np.zeros_like(positive))
-        q_high = np.where(positive, np.maximum(propagated, counted), trusted_support)
-        least, _ = _weighted_reward(np.where(positive, q_low, q_high), weights, has_value)
-        greatest, _ = _weighted_reward(np.where(positive, q_high, q_low), weights, has_value)
+        counted_support = self._support(high, judged, p_high, params, is_positive)
+        trusted_support = self._support(high, judged, p_high, params, np.zeros_like(is_positive))
+        q_high = np.where(
+            is_positive, np.maximum(propagated_support, counted_support), trusted_support
+        )
+        least, _ = _weighted_reward(np.where(is_positive, q_low, q_high), weights, has_value)
+        greatest, _ = _weighted_reward(np.where(is_positive, q_high, q_low), weights, has_value)
         return least, greatest
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
@@ -354,10 +356,10 @@ class _Rubric(Combiner):
 
     @abstractmethod
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
     ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
-        support a `positive` child [C], and does support any other."""
+        support a child that `is_positive` [C], and does support any other."""
 
 
 class Flat(_Rubric):
@@ -367,7 +369,7 @@ class Flat(_Rubric):
     uses_edges = False
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
     ) -> Floats:
         return p
 
@@ -385,16 +387,18 @@ class Gear(_Rubric):
     version = "3"
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
-        frozen = super().freeze(inputs, params)
-        exact: ExactInference = self.read_params(params).exact
-        graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
-        is_exact = is_inferred_exactly(graph, exact)
+        frozen_params = super().freeze(inputs, params)
+        inference: ExactInference = self.read_params(params).exact
+        graph = _graph(
+            len(inputs), tuple(frozen_params["parents"]), tuple(frozen_params["children"])
+        )
+        is_exact = is_inferred_exactly(graph, inference)
         if is_exact and graph.child_count > gear.MAX_CHILDREN:
             raise PlanError(
                 f"{graph.child_count} criteria of the rubric have a parent, and exact inference takes "
-                f"{gear.MAX_CHILDREN} at most; write `exact: auto` instead of `{exact}`"
+                f"{gear.MAX_CHILDREN} at most; write `exact: auto` instead of `{inference}`"
             )
-        return {**frozen, "inference": "exact" if is_exact else "one-pass"}
+        return {**frozen_params, "inference": "exact" if is_exact else "one-pass"}
 
     def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
         return list(zip(params["parents"], params["children"], params["retention"], strict=True))
@@ -405,21 +409,26 @@ class Gear(_Rubric):
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(
-            graph, p, params["retention"], judged, positive, is_exact=params["inference"] == "exact"
+            graph,
+            p,
+            params["retention"],
+            judged,
+            is_positive,
+            is_exact=params["inference"] == "exact",
         )
 
 
-def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
+def is_inferred_exactly(graph: gear.Graph, inference: ExactInference) -> bool:
     """Return whether `gear` infers a graph's marginals exactly under this setting."""
-    if exact == "auto":
+    if inference == "auto":
         return graph.child_count <= gear.MAX_EXACT_CHILDREN
-    if exact == "ten-nodes":
+    if inference == "ten-nodes":
         return graph.n <= gear.MAX_EXACT_NODES
-    return exact == "always"
+    return inference == "always"
 
 
 def marginals(
@@ -454,19 +463,19 @@ class _HardGatingRubric(_Rubric):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         met_from = self.read_params(params).met_from
-        frozen = super().freeze(inputs, params)
+        frozen_params = super().freeze(inputs, params)
         if met_from != MET_THRESHOLD:  # plans without it keep their digests
-            frozen["met_from"] = met_from
-        return frozen
+            frozen_params["met_from"] = met_from
+        return frozen_params
 
     def _support(
-        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools
+        self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, is_positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met_decisions(matrices)
-        doubted = graph.hard_gating(p, mode=self.mode, met=met & judged)
-        trusted = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
-        return np.where(positive, doubted, trusted)
+        doubted_support = graph.hard_gating(p, mode=self.mode, met=met & judged)
+        trusted_support = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
+        return np.where(is_positive, doubted_support, trusted_support)
 
 
 class HardLocal(_HardGatingRubric):
@@ -517,9 +526,9 @@ def _met_decisions(matrices: Matrices) -> Bools:
 def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
-    positive = aggregation.total(np.maximum(size, 0.0))
-    present: Bools = np.greater(positive, 0.0)
-    return aggregation.total(size * q) / np.where(present, positive, 1.0), present
+    positive_weight = aggregation.total(np.maximum(size, 0.0))
+    present: Bools = np.greater(positive_weight, 0.0)
+    return aggregation.total(size * q) / np.where(present, positive_weight, 1.0), present
 
 
 class _Welfare(Combiner):
@@ -610,9 +619,13 @@ class Egalitarian(_Welfare):
     def _welfare(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams
     ) -> Floats:
-        weighted = np.asarray(aggregation.total(weight * utility))
-        least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
-        return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
+        weighted_utility = np.asarray(aggregation.total(weight * utility))
+        least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
+        return np.where(
+            least_utility < params["floor"],
+            np.minimum(weighted_utility, least_utility),
+            weighted_utility,
+        )
 
 
 class Nash(_Welfare):
@@ -683,12 +696,14 @@ def _group_diagnostics(
     fairness = stakeholders.group_fairness(utility)
     diagnostics["group fairness"] = np.where(is_complete, fairness, np.nan)
     if params.get("soft"):
-        met, applicable = map(aggregation.total, _count_met(matrices, params["soft"]))
-        share = np.where(np.greater(applicable, 0.0), met / np.maximum(applicable, 1.0), np.nan)
+        met_count, applicable_count = map(aggregation.total, _count_met(matrices, params["soft"]))
+        share = np.where(
+            np.greater(applicable_count, 0.0), met_count / np.maximum(applicable_count, 1.0), np.nan
+        )
         diagnostics["preferences addressed"] = share
     if params.get("collected"):
-        met, applicable = _count_met(matrices, params["collected"])
-        completeness = stakeholders.preference_completeness(met, applicable)
+        met_count, applicable_count = _count_met(matrices, params["collected"])
+        completeness = stakeholders.preference_completeness(met_count, applicable_count)
         diagnostics[PREFERENCE_COMPLETENESS_DIAGNOSTIC] = np.asarray(completeness)
     return diagnostics
 

@@ -90,12 +90,12 @@ def fuse(
     the lower reward. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
-    effective = {
+    effective_values = {
         name: np.where(component.present, component.value, 0.0)
         for name, component in components.items()
     }
     reward = require_finite(
-        "the weighted sum of the components", fusion.collaborative(effective, weights)
+        "the weighted sum of the components", fusion.collaborative(effective_values, weights)
     )
     changes: list[RewardChange] = []
     gate_values: dict[str, Floats] = {}
@@ -108,19 +108,23 @@ def fuse(
         present = components[gate.component].present
         span = (spans or {}).get(gate.component, ())
         # The component's value comes first, then the two ends of its span, if it has one.
-        measures = [_clip(measure, 0.0, 1.0) for measure in (effective[gate.component], *span)]
-        gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
-        least = reduce(np.minimum, gated)
+        measures = [
+            _clip(measure, 0.0, 1.0) for measure in (effective_values[gate.component], *span)
+        ]
+        gated_rewards = [
+            _apply_gate(gate, reward, effective_values, weights, measure) for measure in measures
+        ]
+        least_reward = reduce(np.minimum, gated_rewards)
         if span:
             # Where several measures give the least reward, the one at the bad end is reported.
             worst_first = (1, 2, 0)
             if isinstance(gate, RepetitionControl):
                 worst_first = (2, 1, 0)
-            is_least = [gated[index] == least for index in worst_first]
-            used = np.select(is_least, [measures[index] for index in worst_first])
+            is_least = [gated_rewards[index] == least_reward for index in worst_first]
+            reported_measure = np.select(is_least, [measures[index] for index in worst_first])
             is_uncertain = present & (measures[1] < measures[2])
-            gate_values[gate.kind] = np.where(is_uncertain, used, np.nan)
-        reward = advance(f"{gate.kind} gate", np.where(present, least, reward))
+            gate_values[gate.kind] = np.where(is_uncertain, reported_measure, np.nan)
+        reward = advance(f"{gate.kind} gate", np.where(present, least_reward, reward))
     if decision.scale != 1.0:
         reward = advance("scale", reward * decision.scale)
     if decision.clip is not None:
@@ -170,21 +174,23 @@ def fuse_bounds(
 ) -> Interval:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    least: dict[str, Floats] = {}
-    most: dict[str, Floats] = {}
+    lowest_values: dict[str, Floats] = {}
+    highest_values: dict[str, Floats] = {}
     for name, weight in weights.items():
         # A penalty lowers the reward the most at the upper end of its span.
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
-        least[name] = np.where(present[name], low, 0.0)
-        most[name] = np.where(present[name], high, 0.0)
-    floor = np.asarray(fusion.collaborative(least, weights))
-    ceiling = np.asarray(fusion.collaborative(most, weights))
+        lowest_values[name] = np.where(present[name], low, 0.0)
+        highest_values[name] = np.where(present[name], high, 0.0)
+    floor = np.asarray(fusion.collaborative(lowest_values, weights))
+    ceiling = np.asarray(fusion.collaborative(highest_values, weights))
     for gate in decision.gates:
         name = gate.component
         span = (_clip(spans[name][0], 0.0, 1.0), _clip(spans[name][1], 0.0, 1.0))
-        gated = _bounds_after_gate(gate, (floor, ceiling), span, (least, most), weights)
-        floor = np.where(present[name], gated[0], floor)
-        ceiling = np.where(present[name], gated[1], ceiling)
+        gated_bounds = _bounds_after_gate(
+            gate, (floor, ceiling), span, (lowest_values, highest_values), weights
+        )
+        floor = np.where(present[name], gated_bounds[0], floor)
+        ceiling = np.where(present[name], gated_bounds[1], ceiling)
     floor = floor * decision.scale
     ceiling = ceiling * decision.scale
     if decision.clip is not None:
@@ -205,14 +211,14 @@ def _bounds_after_gate(
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
         return _outer_bounds(*(bound * factor for bound, factor in product(bounds, factors)))
-    zero = np.zeros_like(bounds[0])
+    zeros = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
-    bounds_if_gate_shut = [_apply_gate(gate, zero, values, weights, zero) for values in ends]
-    either = _outer_bounds(*bounds, *bounds_if_gate_shut)
+    bounds_if_gate_shut = [_apply_gate(gate, zeros, values, weights, zeros) for values in ends]
+    bounds_if_unsure = _outer_bounds(*bounds, *bounds_if_gate_shut)
     is_surely_closed = span[1] < gate.below
     is_surely_open = span[0] >= gate.below
-    least = np.where(is_surely_open, bounds[0], either[0])
-    most = np.where(is_surely_open, bounds[1], either[1])
+    least = np.where(is_surely_open, bounds[0], bounds_if_unsure[0])
+    most = np.where(is_surely_open, bounds[1], bounds_if_unsure[1])
     return np.where(is_surely_closed, bounds_if_gate_shut[0], least), np.where(
         is_surely_closed, bounds_if_gate_shut[1], most
     )
@@ -374,8 +380,8 @@ def reward_rows(
         "gate_values": [row.get("", {}) for row in gate_values],
         "notes": notes,
     }
-    ordered = [columns[name] for name in RewardRow._fields]
-    return [RewardRow._make(values) for values in zip(*ordered, strict=True)]
+    ordered_columns = [columns[name] for name in RewardRow._fields]
+    return [RewardRow._make(values) for values in zip(*ordered_columns, strict=True)]
 
 
 def _has_failed(decision: Decision, result: GroupResult) -> Bools:
@@ -438,12 +444,14 @@ def _named_rows(
     return rows_by_name
 
 
-def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
-    if not fused.changes:
+def _adjustments(
+    fused_rewards: FusedRewards, rows: int
+) -> Iterable[Sequence[tuple[str, float, float]]]:
+    if not fused_rewards.changes:
         return [()] * rows
     steps = [
         zip([name] * rows, before.tolist(), after.tolist(), strict=True)
-        for name, before, after in fused.changes
+        for name, before, after in fused_rewards.changes
     ]
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
@@ -458,7 +466,7 @@ def explain_note(note: str) -> str:
 
 def _notes(
     decision: Decision,
-    dropped: frozenset[str],
+    dropped_names: frozenset[str],
     coverage: float,
     is_failed: bool,
     is_open: bool,
@@ -487,7 +495,7 @@ def _notes(
         notes.append("the group has one response, so nothing could be compared")
     notes += [
         f"{name} was dropped for the whole group, because it was not judged for all"
-        for name in sorted(dropped)
+        for name in sorted(dropped_names)
     ]
     return notes
 
@@ -533,12 +541,12 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     What does not apply stays so. Raises PlanError as `compute_rewards` does.
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
-    unjudged = table.with_outcome(
+    unjudged_table = table.with_outcome(
         table.columns,
         FAILED_BY_INFRASTRUCTURE,
         kept=(NOT_APPLICABLE, NO_VARIANTS, JUDGED_NOT_APPLICABLE),
     )
-    result = _aggregate(group.decision, unjudged, combiners)
+    result = _aggregate(group.decision, unjudged_table, combiners)
     return result.low, result.high
 
 
@@ -554,8 +562,8 @@ def reward_limits(decision: Decision) -> tuple[float, float]:
         gains = [weight for weight in weights if weight > 0.0]
         # at worst the smallest gain alone applies, by which a rubric divides
         penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
-        least = penalties / min(gains) if gains else 0.0
-        spans[spec.name] = np.array([least]), np.ones(1)
+        lowest_value = penalties / min(gains) if gains else 0.0
+        spans[spec.name] = np.array([lowest_value]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
     low, high = fuse_bounds(decision, spans, present)
     return float(low[0]), float(high[0])
@@ -576,8 +584,8 @@ def decide_groups(
         batches[key].append(index)
     outcomes: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
-        decided = _decide_together_if_equal([groups[index] for index in batch], combiners)
-        outcomes.update(zip(batch, decided, strict=True))
+        batch_rewards = _decide_together_if_equal([groups[index] for index in batch], combiners)
+        outcomes.update(zip(batch, batch_rewards, strict=True))
     return [outcomes[index] for index in range(len(groups))]
 
 
@@ -609,7 +617,7 @@ def _decide_together(
         by_response = group_verdicts_by_response(questions, response_ids, group.verdicts)
         for response_id in response_ids:
             response_verdicts = by_response[response_id]
-            counts.append(_count(response_verdicts))
+            counts.append(_count_verdicts(response_verdicts))
             is_alone.append(any(v.gated_by == GROUP_OF_ONE_GATE for v in response_verdicts))
     result = _aggregate(decision, table, combiners)
     rows = iter(reward_rows(decision, result, counts, is_alone))
@@ -643,55 +651,57 @@ def can_be_decided_together(
 @np.errstate(over="ignore", invalid="ignore")
 def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
-    dropped = dropped_questions(decision, table)
-    counted = table.with_outcome(dropped, ABSENT) if dropped else table
-    components = _components(decision, counted, combiners, "counted")
+    dropped_names = dropped_questions(decision, table)
+    counted_table = table.with_outcome(dropped_names, ABSENT) if dropped_names else table
+    components = _components(decision, counted_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_complete(decision, table):
-        fused = fuse(decision, components)
-        full_coverage = np.ones_like(fused.value)
-        none_failed = np.zeros_like(fused.value, dtype=np.bool_)
+        fused_rewards = fuse(decision, components)
+        full_coverage = np.ones_like(fused_rewards.value)
+        none_failed = np.zeros_like(fused_rewards.value, dtype=np.bool_)
         return GroupResult(
             components,
-            fused,
+            fused_rewards,
             components,
-            fused,
-            fused.value,
-            fused.value,
+            fused_rewards,
+            fused_rewards.value,
+            fused_rewards.value,
             full_coverage,
             none_failed,
-            dropped,
+            dropped_names,
         )
-    lacking = [lacks_score(outcome).any(axis=1) for outcome in _verdict_outcomes(decision, counted)]
-    missing: Bools = np.any(lacking, axis=0)
+    lacks_verdict = [
+        lacks_score(outcome).any(axis=1) for outcome in _verdict_outcomes(decision, counted_table)
+    ]
+    is_incomplete: Bools = np.any(lacks_verdict, axis=0)
     partial = {}
-    for name, component in _components(decision, counted, combiners, "partial").items():
+    for name, component in _components(decision, counted_table, combiners, "partial").items():
         # A response that lacks no verdict has the counted value.
-        value = np.where(missing, component.value, components[name].value)
-        is_present = np.where(missing, component.present, components[name].present)
+        value = np.where(is_incomplete, component.value, components[name].value)
+        is_present = np.where(is_incomplete, component.present, components[name].present)
         partial[name] = replace(component, value=value, present=is_present)
-    spans = _spans(decision, counted, combiners, components, missing)
-    fused = fuse(decision, components, spans)
+    spans = _spans(decision, counted_table, combiners, components, is_incomplete)
+    fused_rewards = fuse(decision, components, spans)
     # Where nothing is missing and no span has a width, the bounds are the reward itself.
-    is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
+    is_open = is_incomplete | np.any([np.less(*span) for span in spans.values()], axis=0)
     present = {name: component.present for name, component in components.items()}
     low, high = (
-        require_finite("a bound of the reward", np.where(is_open, bound, fused.value))
+        require_finite("a bound of the reward", np.where(is_open, bound, fused_rewards.value))
         for bound in fuse_bounds(decision, spans, present)
     )
-    requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
+    requested_table = table.with_outcome(dropped_names, ABSTAINED) if dropped_names else table
     # Failures of dropped questions fail the reward under `strict` too.
-    ruled_table = table if decision.rule == "strict" else counted
+    ruled_table = table if decision.rule == "strict" else counted_table
     return GroupResult(
-        components=_without_unjudged_diagnostics(decision, counted, components),
-        fused=fused,
+        components=_without_unjudged_diagnostics(decision, counted_table, components),
+        fused=fused_rewards,
         partial=partial,
         partial_fused=fuse(decision, partial),
         low=low,
         high=high,
-        coverage=_coverage(decision, requested),
+        coverage=_coverage(decision, requested_table),
         failed_by_rule=_is_failed_by_rule(decision, ruled_table),
-        dropped=dropped,
+        dropped=dropped_names,
     )
 
 
@@ -744,19 +754,19 @@ def _components(
                 problem = "every array of a component has one number for each response"
                 raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
         diagnostics = dict(component.diagnostics)
-        selective = filter(_is_selective, spec.inputs.values())
-        counts = [table.count_discarded(spec_input) for spec_input in selective]
+        selective_inputs = filter(_is_selective, spec.inputs.values())
+        counts = [table.count_discarded(spec_input) for spec_input in selective_inputs]
         if counts:
             for name, column in zip(_DISCARD_COUNTS, zip(*counts, strict=True), strict=True):
                 diagnostics[name] = np.asarray(aggregation.total(column, axis=0))
         spread = table.sample_spread(spec.inputs.values())
         if spread is not None:
             diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
-        effective = np.where(component.present, component.value, 0.0)
+        effective_value = np.where(component.present, component.value, 0.0)
         figures = [*component.parts.values(), *diagnostics.values()]
         # NaN is allowed in figures: there is nothing to report.
         has_infinity = bool(figures) and np.isinf(figures).any()
-        if not np.isfinite(effective).all() or has_infinity:
+        if not np.isfinite(effective_value).all() or has_infinity:
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
@@ -771,8 +781,8 @@ def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[s
     applicable_parts = dict(parts)
     for name, part in parts.items():
         if name in matrices:
-            applies = matrices[name].applicable.any(axis=1)
-            applicable_parts[name] = np.where(applies, part, np.nan)
+            is_applicable = matrices[name].applicable.any(axis=1)
+            applicable_parts[name] = np.where(is_applicable, part, np.nan)
     return applicable_parts
 
 
@@ -842,9 +852,9 @@ def _spans(
 def _coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
     judged_shares = [_judged_share(spec, table) for spec in decision.specs]
-    shares, applies = zip(*judged_shares, strict=True)
+    shares, is_applicable = zip(*judged_shares, strict=True)
     sizes = [abs(spec.weight) for spec in decision.specs]
-    weights = np.where(np.stack(applies, axis=1), sizes, 0.0)
+    weights = np.where(np.stack(is_applicable, axis=1), sizes, 0.0)
     coverage, _ = weighted_mean(np.stack(shares, axis=1), weights)
     return coverage
 
@@ -852,10 +862,14 @@ def _coverage(decision: Decision, table: VerdictTable) -> Floats:
 def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
     inputs = spec.inputs.values()
     pairs = [table.settled_weight(spec_input) for spec_input in inputs]
-    settled, requested = (np.stack(column, axis=1) for column in zip(*pairs, strict=True))
+    settled_weights, requested_weights = (
+        np.stack(column, axis=1) for column in zip(*pairs, strict=True)
+    )
     input_weights = [spec_input.input_weight for spec_input in inputs]
-    weights = np.where(requested > 0, input_weights, 0.0)
-    return weighted_mean(settled / np.where(requested > 0, requested, 1.0), weights)
+    weights = np.where(requested_weights > 0, input_weights, 0.0)
+    return weighted_mean(
+        settled_weights / np.where(requested_weights > 0, requested_weights, 1.0), weights
+    )
 
 
 def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
@@ -871,9 +885,9 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     if decision.rule == "strict":
         specs = decision.specs
         # The stored outcomes include failures that a majority of samples hides.
-        failures = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
+        failed_outcomes = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
         for columns in table.columns.values():
-            is_failed |= np.isin(columns.outcome, failures).any(axis=1)
+            is_failed |= np.isin(columns.outcome, failed_outcomes).any(axis=1)
     for spec in specs:
         for spec_input in spec.inputs.values():
             outcome, weights = table.outcomes(spec_input)
@@ -883,13 +897,13 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     return is_failed
 
 
-def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
+def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
     outcomes = map(statuses.count, get_args(Status))
-    return _counts(*outcomes)
+    return _build_counts(*outcomes)
 
 
 @lru_cache(maxsize=4096)
-def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
+def _build_counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)

@@ -95,9 +95,17 @@ def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> 
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
-            listed = sorted(criteria)[:_MAX_LISTED]
-            more = f" and {len(criteria) - len(listed)} more" if len(criteria) > len(listed) else ""
-            listing = f"there are {', '.join(listed)}{more}" if listed else "no rubric is judged"
+            listed_names = sorted(criteria)[:_MAX_LISTED]
+            more = (
+                f" and {len(criteria) - len(listed_names)} more"
+                if len(criteria) > len(listed_names)
+                else ""
+            )
+            listing = (
+                f"there are {', '.join(listed_names)}{more}"
+                if listed_names
+                else "no rubric is judged"
+            )
             hint = did_you_mean(name, sorted(criteria)) or listing
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")
 
@@ -115,10 +123,10 @@ def _gate_components(gate: RewardGate) -> tuple[str, ...]:
 
 def _refuse_unknown(where: str, name: str, components: Sequence[str]) -> None:
     if name not in components:
-        known = f"there are {', '.join(components)}"
+        known_components = f"there are {', '.join(components)}"
         if RUBRIC_COMPONENT in components and where == f"reward.{name}":
-            known += f"; if it is a criterion, its weight is criteria.{name}.weight"
-        hint = did_you_mean(name, components) or known
+            known_components += f"; if it is a criterion, its weight is criteria.{name}.weight"
+        hint = did_you_mean(name, components) or known_components
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
@@ -242,10 +250,10 @@ class _SpecBuilder:
         )
 
     def _refuse_absent(self, present: set[str]) -> None:
-        counted = [name for name, weight in self.weight.items() if weight]
+        counted_names = [name for name, weight in self.weight.items() if weight]
         for gate in self.config.gates:
-            counted += _gate_components(gate)
-        for name in counted:
+            counted_names += _gate_components(gate)
+        for name in counted_names:
             if name not in present:
                 kind = {RUBRIC_COMPONENT: "rubric", STAKEHOLDERS_COMPONENT: "stakeholders"}.get(
                     name, "question"
@@ -331,22 +339,22 @@ class _SpecBuilder:
 
     def _criterion_weight(self, name: str, weight: float) -> float:
         """Return the weight of a criterion, or the one that the config gives it. Raises PlanError for another sign."""
-        changed = self.config.criteria.get(name)
-        if changed is None:
+        weight_in_config = self.config.criteria.get(name)
+        if weight_in_config is None:
             return weight
-        if (changed.weight > 0) != (weight > 0):
+        if (weight_in_config.weight > 0) != (weight > 0):
             # its judge was told whether the criterion is a penalty, so its verdicts say something else
             raise PlanError(
-                f"task {self.task.id!r}: criteria.{name}.weight is {changed.weight:g} and has another sign than "
-                f"{weight:g} in the rubric, which changes the question; keep the sign here, or change the rubric"
+                f"task {self.task.id!r}: criteria.{name}.weight is {weight_in_config.weight:g} and has another sign "
+                f"than {weight:g} in the rubric, which changes the question; keep the sign here, or change the rubric"
             )
-        return changed.weight
+        return weight_in_config.weight
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record = self.records[evaluator_name]
-        gated = {gate.component for gate in self.config.gates}
-        counts = self.weight[component] != 0 or component in gated
+        gated_components = {gate.component for gate in self.config.gates}
+        counts = self.weight[component] != 0 or component in gated_components
         # The config has to say how skipped questions count only where they can change the reward.
         if_skipped: SkippedRule | None = None if counts else "left-out"
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=if_skipped)
@@ -413,7 +421,7 @@ class _SpecBuilder:
         )
         if settings.layers:
             for member, spec_input in inputs.items():
-                layer_weights = self._layer_weights(member, spec_input)
+                layer_weights = self._question_weights_by_layer(member, spec_input)
                 inputs[member] = spec_input.model_copy(update={"weights": layer_weights})
         params: dict[str, Any] = {}
         if difficulty:
@@ -502,7 +510,9 @@ class _SpecBuilder:
             raise PlanError(f"task {self.task.id!r}: {problem}; give both the same `fold`")
         return settings.model_copy(update={"reduce": configured[0]})
 
-    def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
+    def _question_weights_by_layer(
+        self, member: str, spec_input: ComponentInput
+    ) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
         shares = self.config.weights.layers
         columns = list(zip(spec_input.questions, spec_input.weights, strict=True))
@@ -540,8 +550,8 @@ class _SpecBuilder:
                     inputs = self._separate_judges(inputs)
                 reviewers = self._predicted_reviewers(inputs)
                 inputs = dict(implementation.arrange_inputs(inputs, reviewers, params))
-                frozen = implementation.freeze(inputs, params)
-                implementation.check_questions(self._questions_of(inputs), frozen)
+                frozen_params = implementation.freeze(inputs, params)
+                implementation.check_questions(self._questions_of(inputs), frozen_params)
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
@@ -559,14 +569,14 @@ class _SpecBuilder:
             combiner=combiner,
             version=implementation.version,
             inputs=inputs,
-            params=frozen,
+            params=frozen_params,
         )
         spec._implementation = Implementation(implementation)
         return spec
 
     def _separate_judges(self, inputs: Mapping[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
-        separated: dict[str, ComponentInput] = {}
+        separate_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
             by_judge = {
                 judge: spec_input.model_copy(update={"judge": judge})
@@ -574,13 +584,13 @@ class _SpecBuilder:
             }
             if not by_judge:
                 by_judge = {key: spec_input}
-            repeated_judges = separated.keys() & by_judge.keys()
+            repeated_judges = separate_inputs.keys() & by_judge.keys()
             if repeated_judges:
                 raise PlanError(
                     f"two inputs are the votes of {min(repeated_judges)!r}; leave one out, or rename it"
                 )
-            separated |= by_judge
-        return separated
+            separate_inputs |= by_judge
+        return separate_inputs
 
     def _calibration(self, key: str, spec_input: ComponentInput) -> dict[str, Any]:
         """Return the calibration of an input's questions. Raises ConfigError where a calibrated score says nothing."""
@@ -671,9 +681,9 @@ def _uncounted_positions(inputs: Mapping[str, ComponentInput]) -> dict[str, list
 def _build_input(
     where: str, questions: Iterable[Question], settings: InputConfig, weights: Mapping[str, float]
 ) -> ComponentInput:
-    ordered = sorted(questions, key=lambda q: q.id)
-    names = [question.id for question in ordered]
-    skippable_ids = [question.id for question in ordered if question.when]
+    sorted_questions = sorted(questions, key=lambda q: q.id)
+    names = [question.id for question in sorted_questions]
+    skippable_ids = [question.id for question in sorted_questions if question.when]
     if settings.if_skipped is None and skippable_ids:
         raise PlanError(
             f"{where}: question {skippable_ids[0]!r} may be left out by its `when`: say whether "
@@ -682,7 +692,7 @@ def _build_input(
     if_skipped = settings.if_skipped
     if if_skipped is None:
         # A response without variants is not excused from questions about them.
-        has_variants = any(question.material != SUBMITTED_RESPONSE for question in ordered)
+        has_variants = any(question.material != SUBMITTED_RESPONSE for question in sorted_questions)
         if_skipped = "zero" if has_variants else "left-out"
     return ComponentInput(
         questions=tuple(names),
@@ -691,7 +701,7 @@ def _build_input(
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
         if_skipped=if_skipped,
-        has_judges=any(question.judges for question in ordered),
+        has_judges=any(question.judges for question in sorted_questions),
     )
 
 

@@ -142,10 +142,10 @@ class VerdictTable:
             pieces.append(piece)
             # Every column of a question has the question's weight.
             weights.append(np.full(piece.value.shape[1], weight))
-        filled: Sequence[Any] = pieces[0]
+        filled_arrays: Sequence[Any] = pieces[0]
         if len(pieces) > 1:
-            filled = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
-        value, met, judged, applicable = filled
+            filled_arrays = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
+        value, met, judged, applicable = filled_arrays
         return ScoreMatrix(
             value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
         )
@@ -207,8 +207,8 @@ class VerdictTable:
             value = np.where(columns.outcome == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
         if (columns.outcome == NO_VARIANTS).any():
-            counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
-            columns = columns.replace_outcome(columns.outcome == NO_VARIANTS, counted)
+            counted_outcome = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+            columns = columns.replace_outcome(columns.outcome == NO_VARIANTS, counted_outcome)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             columns = columns.replace_outcome(_is_unsure(columns, spec_input), ABSTAINED)
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
@@ -255,19 +255,21 @@ class VerdictTable:
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
-        discarded = []
-        undecided = []
+        discards = []
+        undecided_flags = []
         for name in spec_input.questions:
             stored_turns = self._turns_of(name, spec_input.judge)
             effective_turns = self.effective_turns(name, spec_input)
-            for columns, effective in zip(stored_turns, effective_turns, strict=True):
-                discarded.append(count_true(_is_unsure(columns, spec_input)))
+            for columns, effective_columns in zip(stored_turns, effective_turns, strict=True):
+                discards.append(count_true(_is_unsure(columns, spec_input)))
                 has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
-                is_undecided = has_vote.any(axis=1) & lacks_score(effective.outcome).any(axis=1)
+                is_undecided = has_vote.any(axis=1) & lacks_score(effective_columns.outcome).any(
+                    axis=1
+                )
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-                undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
-        discarded_counts = np.asarray(aggregation.total(discarded, axis=0))
-        undecided_counts = np.asarray(aggregation.total(undecided, axis=0))
+                undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
+        discarded_counts = np.asarray(aggregation.total(discards, axis=0))
+        undecided_counts = np.asarray(aggregation.total(undecided_flags, axis=0))
         return discarded_counts, undecided_counts
 
     def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
@@ -298,8 +300,10 @@ class VerdictTable:
         columns = dict(self.columns)
         for name in questions:
             before = columns[name].outcome
-            changed = np.where(np.isin(before, [ABSENT, *kept]), before, outcome).astype(np.int8)
-            columns[name] = columns[name]._replace(outcome=changed)
+            new_outcome = np.where(np.isin(before, [ABSENT, *kept]), before, outcome).astype(
+                np.int8
+            )
+            columns[name] = columns[name]._replace(outcome=new_outcome)
         return replace(self, columns=columns)
 
     def keep_judge(self, judge: str) -> "VerdictTable":
@@ -315,24 +319,24 @@ class VerdictTable:
 
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled = (
+        settled_outcomes = (
             (*SCORED_OUTCOMES, NOT_APPLICABLE)
             if spec_input.if_skipped == "zero"
             else SCORED_OUTCOMES
         )
         judged_weights = []
-        requested = []
+        requested_weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
-            judged_count = count_true(np.isin(outcome, settled))
+            judged_count = count_true(np.isin(outcome, settled_outcomes))
             requested_count = judged_count + count_true(lacks_score(outcome))
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
-            requested.append(abs(weight) * requested_count)
+            requested_weights.append(abs(weight) * requested_count)
         judged_weight = np.asarray(aggregation.total(judged_weights, axis=0))
-        requested_weight = np.asarray(aggregation.total(requested, axis=0))
+        requested_weight = np.asarray(aggregation.total(requested_weights, axis=0))
         return judged_weight, requested_weight
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
@@ -393,18 +397,18 @@ def make_table(
 ) -> VerdictTable:
     """Return the table of some columns of each question."""
     turns = {question.id: question.seats for question in questions if question.scope == "turn"}
-    sampled = set()
+    sampled_ids = set()
     judges_of_seats = {}
     for question in questions:
         # Several samples, by any judge, of one response as it was submitted.
         is_submitted = question.scope == "response" and question.material == SUBMITTED_RESPONSE
         if question.seats > 1 and is_submitted:
-            sampled.add(question.id)
+            sampled_ids.add(question.id)
         if question.judges:
             # The samples of a judge follow each other.
-            repeated = [[judge] * question.samples for judge in question.judges]
-            judges_of_seats[question.id] = list(chain.from_iterable(repeated))
-    return VerdictTable(rows, columns, frozenset(sampled), judges_of_seats, turns)
+            repeated_judges = [[judge] * question.samples for judge in question.judges]
+            judges_of_seats[question.id] = list(chain.from_iterable(repeated_judges))
+    return VerdictTable(rows, columns, frozenset(sampled_ids), judges_of_seats, turns)
 
 
 def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArrays:
@@ -416,9 +420,9 @@ def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArr
     for cell, (verdict, is_mirrored) in cells.items():
         scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
-            mirrored = 1.0 - verdict.score
-            value[cell] = mirrored
-            met[cell] = mirrored >= MET_THRESHOLD
+            mirrored_score = 1.0 - verdict.score
+            value[cell] = mirrored_score
+            met[cell] = mirrored_score >= MET_THRESHOLD
             outcome[cell] = OK
             scores.binary[cell] = False
             scores.decided[cell] = False
@@ -429,13 +433,13 @@ def apply_calibration(scores: Floats, calibration: ScoreCalibration) -> Floats:
     """Return the calibrated value of each score, of any shape."""
     knots = np.array(calibration.scores)
     values = np.array(calibration.calibrated)
-    left = np.maximum(np.searchsorted(knots, scores, side="right") - 1, 0)
-    right = np.minimum(left + 1, len(knots) - 1)
-    width = np.where(right > left, knots[right] - knots[left], 1.0)
-    share = np.clip((scores - knots[left]) / width, 0.0, 1.0)
-    interpolated = values[left] + share * (values[right] - values[left])
+    left_knot = np.maximum(np.searchsorted(knots, scores, side="right") - 1, 0)
+    right_knot = np.minimum(left_knot + 1, len(knots) - 1)
+    width = np.where(right_knot > left_knot, knots[right_knot] - knots[left_knot], 1.0)
+    share = np.clip((scores - knots[left_knot]) / width, 0.0, 1.0)
+    interpolated_value = values[left_knot] + share * (values[right_knot] - values[left_knot])
     # rounding must not lead above the next knot, so that the map never falls
-    calibrated: Floats = np.minimum(interpolated, values[right])
+    calibrated: Floats = np.minimum(interpolated_value, values[right_knot])
     return calibrated
 
 
@@ -460,19 +464,19 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
         is_seat = is_requested & (columns.outcome != ABSTAINED)
     majority = strict_majority(value, has_vote, is_seat)
     is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
-    agrees = has_vote & (value == majority.value[:, None])
-    votes = count_true(agrees)
-    votes_met = count_true(agrees & columns.met)
-    worst = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    agrees_with_majority = has_vote & (value == majority.value[:, None])
+    votes = count_true(agrees_with_majority)
+    votes_met = count_true(agrees_with_majority & columns.met)
+    worst_outcome = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
-    unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
-    undecided = np.where(is_requested.any(axis=1), worst, unrequested)
+    unrequested_outcome = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
+    undecided_outcome = np.where(is_requested.any(axis=1), worst_outcome, unrequested_outcome)
     if has_judges:
         is_disputed = is_seat.any(axis=1) & ~(is_seat & lacks_score(columns.outcome)).any(axis=1)
-        undecided = np.where(is_disputed, STOPPED, undecided)
-    undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
-    decided = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
-    outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
+        undecided_outcome = np.where(is_disputed, STOPPED, undecided_outcome)
+    undecided_outcome = np.where(is_stopped.any(axis=1), STOPPED, undecided_outcome)
+    decided_outcome = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
+    outcome = np.where(majority.decided, decided_outcome, undecided_outcome).astype(np.int8)
     met = majority.decided & ~is_not_applicable & (votes_met * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
     one_column = ScoreArrays.absent(len(outcome), 1)
@@ -597,12 +601,12 @@ def _fill_cells(
             judged=np.ones_like(columns.met),
             applicable=np.ones_like(columns.met),
         )
-    applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
-    is_applicable = applies
+    is_in_question = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
+    is_applicable = is_in_question
     if spec_input.if_skipped == "zero":
         is_applicable = columns.outcome != ABSENT
     is_stopped = columns.outcome == STOPPED
-    is_settled = ~applies | has_score(columns.outcome)
+    is_settled = ~is_in_question | has_score(columns.outcome)
     if scenario == "partial":
         is_applicable = is_applicable & is_settled
     # Whether an unjudged cell is filled by 1.
@@ -623,13 +627,13 @@ def _fill_cells(
 
 def _keep_last(turns: Sequence[ScoreArrays], counts_skipped: bool) -> list[ScoreArrays]:
     """Return the turns; those before the last one to which the question applies are ABSENT."""
-    skipped = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
+    skipped_outcomes = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
     is_open = np.ones((len(turns[0].outcome), 1), dtype=np.bool_)
     kept = []
     for turn in reversed(turns):
         outcome = np.where(is_open, turn.outcome, ABSENT).astype(np.int8)
         kept.append(turn._replace(outcome=outcome))
-        is_open = is_open & np.isin(outcome, skipped).all(axis=1, keepdims=True)
+        is_open = is_open & np.isin(outcome, skipped_outcomes).all(axis=1, keepdims=True)
     return kept[::-1]
 
 
@@ -646,9 +650,9 @@ def _reduce_turns(
     count = count_true(applicable, axis=0)
     has_turn = np.greater(count, 0.0)
     divisor = np.where(has_turn, count, 1.0)
-    fails = applicable & (met == is_penalty)
+    is_failure = applicable & (met == is_penalty)
     if reduction == "first_failure":
-        before = applicable & ~_has_failed(fails)
+        before = applicable & ~_has_failed(is_failure)
         share = count_true(before, axis=0) / divisor
         reduced_share = 1.0 - share if is_penalty else share
     elif reduction == "min":
@@ -656,13 +660,13 @@ def _reduce_turns(
     else:
         reduced_share = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
     if reduction in ("first_failure", "min"):
-        is_met = fails.any(axis=0) == is_penalty
+        is_met = is_failure.any(axis=0) == is_penalty
     else:
-        agreed = count_true(applicable & met, axis=0)
-        is_met = np.asarray(agreed * 2 >= divisor)
-    complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
+        met_count = count_true(applicable & met, axis=0)
+        is_met = np.asarray(met_count * 2 >= divisor)
+    is_complete = np.where(has_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0))
     value_or_zero = np.where(has_turn, reduced_share, 0.0)
-    return FilledCells(value_or_zero, is_met & has_turn, complete, has_turn)
+    return FilledCells(value_or_zero, is_met & has_turn, is_complete, has_turn)
 
 
 def deciding_turns(
@@ -671,15 +675,15 @@ def deciding_turns(
     """Return which turns' verdicts give a response its value, [T,R]: all of a mean, else those of the worst value, the
     last one that applies, or the turns up to the first failure."""
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
-    deciding = applicable
+    is_deciding = applicable
     if reduction == "min":
-        deciding = applicable & (value == _worst_value(value, applicable, is_penalty))
+        is_deciding = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
-        fails = applicable & (met == is_penalty)
-        has_failed = _has_failed(fails)
-        is_first = fails & ~np.concatenate([np.zeros_like(fails[:1]), has_failed[:-1]])
-        deciding = applicable & (~has_failed | is_first)
-    return np.asarray(deciding.any(axis=2))
+        is_failure = applicable & (met == is_penalty)
+        has_failed = _has_failed(is_failure)
+        is_first = is_failure & ~np.concatenate([np.zeros_like(is_failure[:1]), has_failed[:-1]])
+        is_deciding = applicable & (~has_failed | is_first)
+    return np.asarray(is_deciding.any(axis=2))
 
 
 def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
@@ -689,18 +693,18 @@ def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
     return np.asarray(np.where(applicable, value, 1.0).min(axis=0))
 
 
-def _has_failed(fails: Bools) -> Bools:
+def _has_failed(is_failure: Bools) -> Bools:
     """Return for each turn whether it or one before it fails, from which turns fail, [T,R,K] each."""
-    failed = np.zeros_like(fails[0])
+    has_failed = np.zeros_like(is_failure[0])
     masks = []
-    for turn in fails:
-        failed = failed | turn
-        masks.append(failed)
+    for turn in is_failure:
+        has_failed = has_failed | turn
+        masks.append(has_failed)
     return np.stack(masks)
 
 
 def _fold_columns(
-    value: Floats, met: Bools, answered: Bools, applicable: Bools, reduce: str
+    value: Floats, met: Bools, is_answered: Bools, applicable: Bools, reduce: str
 ) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
     count = count_true(applicable)
@@ -712,13 +716,15 @@ def _fold_columns(
         # Sorted behind all scores, a cell that does not apply is beyond the count.
         folded_value = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
-        least = np.min(np.where(applicable, value, 1.0), axis=1)
-        folded_value = np.where(has_applicable, least, 0.0)
+        least_value = np.min(np.where(applicable, value, 1.0), axis=1)
+        folded_value = np.where(has_applicable, least_value, 0.0)
     else:
         folded_value = np.max(np.where(applicable, value, 0.0), axis=1)
-    agreed = count_true(applicable & met)
-    is_met = np.asarray(agreed * 2 >= divisor)
-    complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
+    met_count = count_true(applicable & met)
+    is_met = np.asarray(met_count * 2 >= divisor)
+    complete = np.where(
+        has_applicable, (is_answered | ~applicable).all(axis=1), is_answered.all(axis=1)
+    )
     return FilledCells(
         folded_value[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
     )
@@ -726,11 +732,11 @@ def _fold_columns(
 
 def _median(value: Floats, count: Floats) -> Floats:
     """Return the median of the first `count` [R] of each row's sorted values [R,K], 0 where there are none."""
-    ordered = np.sort(value, axis=1)
+    sorted_values = np.sort(value, axis=1)
     lower = np.maximum(count - 1, 0).astype(np.int64) // 2
     upper = np.maximum(count.astype(np.int64) // 2, lower)
     rows = np.arange(len(value))
-    middle = (ordered[rows, lower] + ordered[rows, upper]) / 2.0
+    middle = (sorted_values[rows, lower] + sorted_values[rows, upper]) / 2.0
     return np.where(count > 0, middle, 0.0)
 
 
@@ -738,14 +744,14 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    dropped = set()
+    dropped_names = set()
     for spec in decision.counting_specs:
         for spec_input in spec.inputs.values():
             for name in spec_input.questions:
                 outcome = table.effective_columns(name, spec_input).outcome
                 if lacks_score(outcome).any():
-                    dropped.add(name)
-    return frozenset(dropped)
+                    dropped_names.add(name)
+    return frozenset(dropped_names)
 
 
 def _is_unsure(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:

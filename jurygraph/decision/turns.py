@@ -39,10 +39,10 @@ def fold_turns(
         for seat in dict.fromkeys(map(seat_of, answered_verdicts or question_verdicts)):
             seat_verdicts = [v for v in question_verdicts if not v.responses or seat_of(v) == seat]
             is_whole = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
-            yield _fold(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])
+            yield _fold_turns(seat_verdicts, is_whole, decision.rule, question, *uses[question.id])
 
 
-def _fold(
+def _fold_turns(
     verdicts: Sequence[RecordedVerdict],
     is_whole: bool,
     rule: str,
@@ -55,23 +55,27 @@ def _fold(
     Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
     """
     weight = use.weights[use.questions.index(question.id)]
-    alone = use.model_copy(
+    use_of_question = use.model_copy(
         update={"questions": (question.id,), "weights": (weight,), "judge": None}
     )
-    counted = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
-    table = build_table([question], [verdicts[0].about], counted)
-    cells = table.score_matrix(alone, rule, spec.direction, "counted", spec.met_from)
+    counted_verdicts = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
+    table = build_table([question], [verdicts[0].about], counted_verdicts)
+    cells = table.score_matrix(use_of_question, rule, spec.direction, "counted", spec.met_from)
     is_judged = is_whole and bool(cells.judged.all() and cells.applicable.all())
-    applied = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
-    typical = next((v for v in applied if _is_judged(v) == is_judged), verdicts[0])
-    status = typical.status if _is_judged(typical) == is_judged else "abstained"
+    applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
+    typical_verdict = next(
+        (v for v in applicable_verdicts if _is_judged(v) == is_judged), verdicts[0]
+    )
+    status = typical_verdict.status if _is_judged(typical_verdict) == is_judged else "abstained"
     fields: dict[str, Any] = {"turn": None, "status": status}
     if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
         value = float(cells.value[0, 0])
-        low, high = typical.scale or (0.0, 1.0)
-        native = typical.native if typical.scale is None else low + value * (high - low)
+        low, high = typical_verdict.scale or (0.0, 1.0)
+        native = (
+            typical_verdict.native if typical_verdict.scale is None else low + value * (high - low)
+        )
         fields |= {"score": value, "met": bool(cells.met[0, 0]), "native": native}
-    return typical.model_copy(update=fields)
+    return typical_verdict.model_copy(update=fields)
 
 
 def is_about_response(question: Question) -> bool:
@@ -112,8 +116,10 @@ def question_values(
         weights = []
         for use in inputs or [ComponentInput(questions=(name,), weights=(1.0,))]:
             weight = use.weights[use.questions.index(name)]
-            single = use.model_copy(update={"questions": (name,), "weights": (weight,)})
-            cells = table.score_matrix(single, decision.rule, direction, "partial", met_from)
+            use_of_question = use.model_copy(update={"questions": (name,), "weights": (weight,)})
+            cells = table.score_matrix(
+                use_of_question, decision.rule, direction, "partial", met_from
+            )
             columns.append(cells.value)
             weights.append(np.where(cells.applicable, use.input_weight, 0.0))
         value, is_judged = weighted_mean(np.hstack(columns), np.hstack(weights))

@@ -111,8 +111,10 @@ def _calibrated_weights(
 
 def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
     """Return α(c) of a stakeholder's constraints of a kind, in the order of their ids."""
-    ordered = sort_by_id(person.constraints)
-    return [constraint.restrictiveness for constraint in ordered if constraint.kind == kind]
+    sorted_constraints = sort_by_id(person.constraints)
+    return [
+        constraint.restrictiveness for constraint in sorted_constraints if constraint.kind == kind
+    ]
 
 
 def _tensions_by_partner(
@@ -122,13 +124,13 @@ def _tensions_by_partner(
 
     They are those that are declared or read from profiles, else those computed from the constraints' checks.
     """
-    declared: dict[tuple[str, str], list[Tension]] = defaultdict(list)
+    tensions_by_pair: dict[tuple[str, str], list[Tension]] = defaultdict(list)
     for tension in task.tensions:
         first_id, second_id = sorted(tension.between)
-        declared[first_id, second_id].append(tension)
+        tensions_by_pair[first_id, second_id].append(tension)
     by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
     for first, second in combinations(people, 2):
-        declared_tensions = declared.get((first.id, second.id), [])
+        declared_tensions = tensions_by_pair.get((first.id, second.id), [])
         # Sorted, so that the order in which they are declared changes no sum.
         strengths = sorted(tension.strength for tension in declared_tensions)
         read_tensions = [t for t in declared_tensions if isinstance(t, ReadTension)]

@@ -110,12 +110,12 @@ class _Part(NamedTuple):
 def term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
     parts = _summands(component)
-    only = parts[0] if len(parts) == 1 else None
+    only_part = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     verdicts: Sequence[ExplainedVerdict] = ()
-    if only:
-        notes.append(only.note)
-        verdicts = only.verdicts
+    if only_part:
+        notes.append(only_part.note)
+        verdicts = only_part.verdicts
     elif not parts:
         notes += _rule_notes(component)
         verdicts = component.verdicts
@@ -126,7 +126,7 @@ def term_line(component: ExplainedTerm) -> PointsLine:
     note = "; ".join(filter(None, notes))
     summand = _Part(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, summand, (term.name,))
-    if only:
+    if only_part:
         return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
 
@@ -139,21 +139,21 @@ def by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
 def _points_line(component: ExplainedTerm, part: _Part, names: tuple[str, ...]) -> PointsLine:
     weight = component.term.weight * part.share
     points = weight * part.value
-    lost = max(weight, 0.0, points) - points
+    lost_points = max(weight, 0.0, points) - points
     effects = {verdict.effect for verdict in part.verdicts}
     answer = ""
     reason = ""
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
-    if lost >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
-        answer = _answer(part)
+    if lost_points >= _MIN_POINTS_SHOWN or predictions or effects & {"unjudged", "discarded"}:
+        answer = _describe_answer(part)
         reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
     return PointsLine(
         component=component.term.name,
         names=names,
         points=points,
-        lost=lost,
+        lost=lost_points,
         value=part.value,
         weight=weight,
         answer=answer,
@@ -191,7 +191,7 @@ def _judge_of(verdict: ExplainedVerdict) -> str:
     return verdict.verdict.judge or "the model"
 
 
-def _answer(part: _Part) -> str:
+def _describe_answer(part: _Part) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
     answers = set()
     for verdict in part.verdicts:
@@ -218,11 +218,11 @@ def _part_lines(component: ExplainedTerm, parts: Sequence[_Part]) -> tuple[Point
             unique_name = f"{name} by {join_names(judges)}"
         groups.setdefault(line, []).append(unique_name)
     lines = []
-    for line, alike in groups.items():
+    for line, equal_names in groups.items():
         update = {
-            "names": tuple(sorted(alike)),
-            "points": line.points * len(alike),
-            "lost": line.lost * len(alike),
+            "names": tuple(sorted(equal_names)),
+            "points": line.points * len(equal_names),
+            "lost": line.lost * len(equal_names),
         }
         lines.append(line.model_copy(update=update))
     return tuple(sorted(lines, key=by_cost))
@@ -236,8 +236,8 @@ def _summands(component: ExplainedTerm) -> list[_Part]:
         return []
     values = component.parts
     if not values:
-        applicable = component.inputs.keys() - component.inapplicable
-        values = dict.fromkeys(applicable, term.value)
+        applicable_inputs = component.inputs.keys() - component.inapplicable
+        values = dict.fromkeys(applicable_inputs, term.value)
     # elsewhere the mean of a penalty alone has its weight without the sign
     has_signs = component.combiner.counts_criteria
     weights = {}
@@ -264,11 +264,11 @@ def _split_input(component: ExplainedTerm, name: str, value: float, share: float
     questions = list(component.questions_of(name))
     verdicts = component.verdicts_of(name)
     total = sum(weight for _, weight, _ in questions)
-    unreduced = value
+    unreduced_mean = value
     if total:
-        unreduced = sum(weight * mean for _, weight, mean in questions) / total
-    if not isclose(unreduced, value, abs_tol=1e-9):
-        note = _describe_reduction(component, name, unreduced, value)
+        unreduced_mean = sum(weight * mean for _, weight, mean in questions) / total
+    if not isclose(unreduced_mean, value, abs_tol=1e-9):
+        note = _describe_reduction(component, name, unreduced_mean, value)
         return [_Part(name, value, share, verdicts, note)]
     if len(questions) < 2:
         return [_Part(name, value, share, verdicts, _describe_turns(component, name))]
@@ -295,7 +295,9 @@ def _describe_turns(component: ExplainedTerm, name: str, question: str | None = 
     return _TURN_RULE_WORDS[reductions.pop()] if len(reductions) == 1 else ""
 
 
-def _describe_reduction(component: ExplainedTerm, name: str, unreduced: float, value: float) -> str:
+def _describe_reduction(
+    component: ExplainedTerm, name: str, unreduced_mean: float, value: float
+) -> str:
     """Describe what reduced the mean of an input: the prerequisites of a criterion, or the cap of a utility."""
     names = list(component.inputs)
     edges = component.combiner.prerequisites(component.params)
@@ -305,15 +307,15 @@ def _describe_reduction(component: ExplainedTerm, name: str, unreduced: float, v
         if names[child] == name
     ]
     if parents:
-        factor = format_plain(value / unreduced if unreduced else 1.0)
+        factor = format_plain(value / unreduced_mean if unreduced_mean else 1.0)
         verdicts = component.verdicts_of(name)
         native = ""
         if len(verdicts) == 1 and verdicts[0].native:
             native = f" ({verdicts[0].native})"
-        product = f"{format_plain(unreduced)}{native} × {factor}"
+        product = f"{format_plain(unreduced_mean)}{native} × {factor}"
         return f"{format_plain(value)} = {product}, by {'; '.join(parents)}"
-    is_capped = component.params.get("cap") and value < unreduced
-    return f"{format_plain(unreduced)}, capped by its hard constraints" if is_capped else ""
+    is_capped = component.params.get("cap") and value < unreduced_mean
+    return f"{format_plain(unreduced_mean)}, capped by its hard constraints" if is_capped else ""
 
 
 def _describe_parent(component: ExplainedTerm, name: str, retention: float | None) -> str:
@@ -376,13 +378,13 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     if len(labels) > _MAX_REASONS_LISTED:
         labels = {text: labels[text] for text in sorted(labels, key=lambda text: -costs[text])}
     losses = []
-    for text, concerned in labels.items():
-        names = list(dict.fromkeys(concerned))
+    for text, subjects in labels.items():
+        names = list(dict.fromkeys(subjects))
         loss = text
         if has_several_labels or has_judges:
             loss = f"{join_names(names)}: {text}"
-        if len(concerned) > len(names):
-            loss += f", {len(concerned)} times"
+        if len(subjects) > len(names):
+            loss += f", {len(subjects)} times"
         losses.append(loss)
     if len(losses) > _MAX_REASONS_LISTED:
         losses[_MAX_REASONS_LISTED:] = [f"and {len(losses) - _MAX_REASONS_LISTED} more"]
@@ -465,11 +467,11 @@ def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
             outcome = "" if lookup.outcome == "ok" else f" ({lookup.outcome})"
             steps.append(f"{lookup.tool or 'a tool that is not there'}{outcome}")
         yield f"Looked up for {', '.join(subjects)}: {', then '.join(steps)}."
-    idle = dict.fromkeys(
+    labels_without_lookups = dict.fromkeys(
         verdict.label for verdict in explained_trace.verdicts if verdict.has_unused_tools
     )
-    if idle:
-        yield f"Looked up nothing for {', '.join(idle)}."
+    if labels_without_lookups:
+        yield f"Looked up nothing for {', '.join(labels_without_lookups)}."
 
 
 def _reward_sentence(trace: Trace) -> str:
@@ -503,17 +505,17 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
                     f"With the missing verdicts as the {rule} rule counts them, the sum would be"
                 )
         yield f"{start} {best} at best{losses} = {points}."
-    absent = []
+    absent_components = []
     weightless_components = []
     for component in explained_trace.terms:
         term = component.term
         if term.contribution is None:
-            absent.append(term.name)
+            absent_components.append(term.name)
         elif term.weight == 0:
             value = format_plain(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
-    if absent:
-        yield f"Not applicable, no effect: {', '.join(absent)}."
+    if absent_components:
+        yield f"Not applicable, no effect: {', '.join(absent_components)}."
     if weightless_components:
         yield f"Weight 0, no points: {', '.join(weightless_components)}."
 
@@ -663,21 +665,21 @@ def find_changes(
         group = read_group()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    recorded = _verdicts_of(group)
+    recorded_verdicts = _verdicts_of(group)
 
     def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
-        verdicts = recorded
+        verdicts = recorded_verdicts
         if scores is not None:
             verdicts = [
                 revise(v, scores[v.question]) if _verdict_key_without_sample(v) == key else v
-                for v in recorded
+                for v in recorded_verdicts
             ]
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
-    now = decide(explained_trace.decision)
-    if now != trace.reward.value:
-        expected = f"has reward {format_plain(trace.reward.value)}, and its verdicts give {format_plain(now)}"
+    reward_now = decide(explained_trace.decision)
+    if reward_now != trace.reward.value:
+        expected = f"has reward {format_plain(trace.reward.value)}, and its verdicts give {format_plain(reward_now)}"
         problem = f"the trace of response {trace.response_id!r} {expected}"
         raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
     changes: list[Change] = []
@@ -685,7 +687,7 @@ def find_changes(
     def add(
         kind: ChangeKind, name: str, condition: str, value: float | None, question: str = ""
     ) -> None:
-        gain = None if value is None or now is None else value - now
+        gain = None if value is None or reward_now is None else value - reward_now
         changes.append(
             Change(
                 kind=kind, name=name, question=question, condition=condition, value=value, gain=gain
@@ -695,11 +697,11 @@ def find_changes(
     groups = group_verdicts_to_try(explained_trace.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
-        tried = [
+        tried_options = [
             (decide(explained_trace.decision, key, scores), scores)
             for scores in _scores_to_try(verdicts)
         ]
-        tried.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
+        tried_options.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
             gate_name = key[1]
@@ -707,16 +709,20 @@ def find_changes(
                 f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
                 "were at their best"
             )
-            add("response gate", gate_name, condition, tried[0][0])
+            add("response gate", gate_name, condition, tried_options[0][0])
             continue
         question = first.verdict.question
         label = _unique_label(first, labels)
-        decided = _common_decision(verdicts)
-        is_best = decided is (tried[0][1][question] == 1.0)
+        common_decision = _common_decision(verdicts)
+        is_best = common_decision is (tried_options[0][1][question] == 1.0)
         # of verdicts that differ, what counts may be at its best
-        is_best |= _are_judged_differently(verdicts) and tried[0][0] == now
-        for value, scores in tried[: 1 + is_best]:  # the other score if the better one was decided
-            condition = f"{label} were {_describe_option(verdicts, scores[question], decided)}"
+        is_best |= _are_judged_differently(verdicts) and tried_options[0][0] == reward_now
+        for value, scores in tried_options[
+            : 1 + is_best
+        ]:  # the other score if the better one was decided
+            condition = (
+                f"{label} were {_describe_option(verdicts, scores[question], common_decision)}"
+            )
             add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
@@ -732,10 +738,12 @@ def find_changes(
 
 def _verdicts_of(group: Sequence[Trace]) -> list[RecordedVerdict]:
     """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
-    recorded: list[RecordedVerdict] = []
+    recorded_verdicts: list[RecordedVerdict] = []
     for member in group:
-        recorded += [verdict for verdict in member.verdicts if verdict.about == member.response_id]
-    return recorded
+        recorded_verdicts += [
+            verdict for verdict in member.verdicts if verdict.about == member.response_id
+        ]
+    return recorded_verdicts
 
 
 def group_verdicts_to_try(
@@ -764,11 +772,11 @@ def _unique_label(explained_verdict: ExplainedVerdict, labels: Mapping[str, int]
 
 
 def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iterator[str]:
-    useful = [change for change in changes if change.raises_reward]
+    useful_changes = [change for change in changes if change.raises_reward]
     harmful_changes = [
         change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_ERROR
     ]
-    for sign, changes_of_sign in (("+", useful), ("-", harmful_changes)):
+    for sign, changes_of_sign in (("+", useful_changes), ("-", harmful_changes)):
         for change in changes_of_sign[:_MAX_CHANGES_LISTED]:
             gain = "" if change.gain is None else f" ({sign}{format_factor(abs(change.gain))})"
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
@@ -776,17 +784,19 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
             yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
     lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
-    yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
+    yield f"{len(useful_changes)} of {len(changes)} single changes would {effect}{lowering}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:
     # Verdicts on variants compare no responses of the group.
-    submitted = {question.id for question in questions if question.material == SUBMITTED_RESPONSE}
-    needed = {trace.response_id}
+    submitted_questions = {
+        question.id for question in questions if question.material == SUBMITTED_RESPONSE
+    }
+    needed_ids = {trace.response_id}
     for verdict in trace.verdicts:
-        if verdict.question in submitted:
-            needed |= {verdict.about, *verdict.responses}
-    if not needed <= {member.response_id for member in group}:
+        if verdict.question in submitted_questions:
+            needed_ids |= {verdict.about, *verdict.responses}
+    if not needed_ids <= {member.response_id for member in group}:
         raise InputError(
             f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
             "write `trace.explain(group=traces)` with the traces of all of them"
@@ -817,9 +827,11 @@ def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
 
 def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     """Return a verdict as if its judge had given another score, in [0, 1]."""
-    unset = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
+    cleared_fields = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
     is_met = score >= MET_THRESHOLD
-    return verdict.model_copy(update={"score": score, "met": is_met, "status": "ok", **unset})
+    return verdict.model_copy(
+        update={"score": score, "met": is_met, "status": "ok", **cleared_fields}
+    )
 
 
 def _common_decision(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
@@ -840,14 +852,14 @@ def _are_judged_differently(verdicts: Sequence[ExplainedVerdict]) -> bool:
 
 
 def _describe_option(
-    verdicts: Sequence[ExplainedVerdict], score: float, decided: bool | None
+    verdicts: Sequence[ExplainedVerdict], score: float, common_decision: bool | None
 ) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
     recorded_scores = sorted(
         {format_plain(explained_verdict.verdict.score) for explained_verdict in verdicts}
     )
-    if decided is not (score == 1.0) or recorded_scores == [format_plain(score)]:
+    if common_decision is not (score == 1.0) or recorded_scores == [format_plain(score)]:
         return description
     return (
         f"certainly {description} ({format_plain(score)} instead of {join_names(recorded_scores)})"

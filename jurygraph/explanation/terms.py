@@ -209,10 +209,10 @@ class ExplainedTrace:
         self.trace = trace
         self.decision = decision
         self._with_tools = {question.id for question in questions if question.tools}
-        recorded = [verdict for verdict in trace.verdicts if not verdict.superseded]
-        self._turns = _list_turns(recorded)
-        self.table = _build_table(trace, questions, recorded)
-        self.verdicts = list(self._to_explained_verdicts(recorded))
+        recorded_verdicts = [verdict for verdict in trace.verdicts if not verdict.superseded]
+        self._turns = _list_turns(recorded_verdicts)
+        self.table = _build_table(trace, questions, recorded_verdicts)
+        self.verdicts = list(self._to_explained_verdicts(recorded_verdicts))
         self._by_question: dict[str, list[ExplainedVerdict]] = {}
         for verdict in self.verdicts:
             self._by_question.setdefault(verdict.verdict.question, []).append(verdict)
@@ -269,15 +269,15 @@ class ExplainedTrace:
                         yield Ballot(voting, columns, use.has_judges)
 
     def _to_explained_verdicts(
-        self, recorded: Iterable[RecordedVerdict]
+        self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
         confidences, directions = _read_inputs(self.decision)
         maps: dict[str, ScoreCalibration] = {}
         for spec in self.decision.specs:
             for use in spec.inputs.values():
                 maps.update(use.calibration)
-        irrelevant = self._irrelevant_turns()
-        for verdict in recorded:
+        irrelevant_turns = self._irrelevant_turns()
+        for verdict in recorded_verdicts:
             is_own = verdict.about == self.trace.response_id
             score = verdict.score
             if score is not None and not is_own:
@@ -287,34 +287,34 @@ class ExplainedTrace:
                 first, second = verdict.responses
                 opponent = second if is_own else first
             confidence = confidences.get(verdict.question, 0.0)
-            counted = _calibrate(verdict, score, maps.get(verdict.question))
+            counted_score = _calibrate(verdict, score, maps.get(verdict.question))
             direction = directions.get(verdict.question, 0)
-            if (verdict.question, verdict.turn) in irrelevant:
+            if (verdict.question, verdict.turn) in irrelevant_turns:
                 direction = 0
             has_tools = verdict.question in self._with_tools
             yield ExplainedVerdict(
-                verdict, score, counted, opponent, confidence, direction, has_tools
+                verdict, score, counted_score, opponent, confidence, direction, has_tools
             )
 
     def _irrelevant_turns(self) -> set[tuple[str, int | None]]:
         """Return the turns of questions whose verdicts do not decide the value of the response."""
-        irrelevant: set[tuple[str, int | None]] = set()
+        irrelevant_turns: set[tuple[str, int | None]] = set()
         for question, turns in self._turns.items():
-            irrelevant |= {(question, turn) for turn in turns}
+            irrelevant_turns |= {(question, turn) for turn in turns}
         for spec in self.decision.counting_specs:
             for use in spec.inputs.values():
                 for question, weight in zip(use.questions, use.weights, strict=True):
                     if question in use.turns and question in self._turns:
                         is_penalty = weight * spec.direction < 0
-                        filled = self.table.filled_turns(
+                        filled_turns = self.table.filled_turns(
                             question, use, is_penalty, self.decision.rule, "counted", spec.met_from
                         )
                         # [T]: the table has one row, that of this response.
-                        mask = deciding_turns(filled, use.turns[question], is_penalty)[:, 0]
+                        mask = deciding_turns(filled_turns, use.turns[question], is_penalty)[:, 0]
                         for turn, is_deciding in zip(self._turns[question], mask, strict=True):
                             if is_deciding:
-                                irrelevant.discard((question, turn))
-        return irrelevant
+                                irrelevant_turns.discard((question, turn))
+        return irrelevant_turns
 
 
 class ExplainedTerm:
@@ -334,12 +334,12 @@ class ExplainedTerm:
         self.combiner = UnknownCombiner() if spec is None else combiner_of(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace
-        counted = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
-        judged = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
-        self.inapplicable = [name for name, mean in counted.items() if mean is None]
-        without_judgement = {name for name, mean in judged.items() if mean is None}
+        counted_means = {name: self._mean(use, "counted") for name, use in self.inputs.items()}
+        judged_means = {name: self._mean(use, "partial") for name, use in self.inputs.items()}
+        self.inapplicable = [name for name, mean in counted_means.items() if mean is None]
+        without_judgement = {name for name, mean in judged_means.items() if mean is None}
         self.unjudged = without_judgement.difference(self.inapplicable)
-        self.is_filled_in = counted != judged
+        self.is_filled_in = counted_means != judged_means
         parts = explained_trace.trace.reward.parts.get(term.name, {})
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
 
@@ -354,8 +354,8 @@ class ExplainedTerm:
 
     def mean_of(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
-        measured = self._mean(self.inputs[name], "counted")
-        return None if measured is None else measured[0]
+        mean_and_cells = self._mean(self.inputs[name], "counted")
+        return None if mean_and_cells is None else mean_and_cells[0]
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
@@ -372,10 +372,12 @@ class ExplainedTerm:
         """Yield each question of an input that counts, its weight over all its verdicts, and the mean of its values."""
         use = self.inputs[name]
         for question, weight in zip(use.questions, use.weights, strict=True):
-            single = use.model_copy(update={"questions": (question,), "weights": (weight,)})
-            measured = self._mean(single, "counted")
-            if measured is not None:
-                mean, cells = measured
+            use_of_question = use.model_copy(
+                update={"questions": (question,), "weights": (weight,)}
+            )
+            mean_and_cells = self._mean(use_of_question, "counted")
+            if mean_and_cells is not None:
+                mean, cells = mean_and_cells
                 yield question, abs(weight) * cells, mean
 
     def _mean(self, use: ComponentInput, scenario: Scenario) -> tuple[float, int] | None:
@@ -388,13 +390,13 @@ class ExplainedTerm:
 
 
 def _build_table(
-    trace: Trace, questions: Sequence[Question], recorded: Sequence[RecordedVerdict]
+    trace: Trace, questions: Sequence[Question], recorded_verdicts: Sequence[RecordedVerdict]
 ) -> VerdictTable:
     """Return the row of a response in the table from which its reward was decided."""
     names = [trace.response_id]
-    for verdict in recorded:
+    for verdict in recorded_verdicts:
         names += verdict.about, *verdict.responses
-    table = build_table(questions, list(dict.fromkeys(names)), recorded)
+    table = build_table(questions, list(dict.fromkeys(names)), recorded_verdicts)
     columns = {
         name: ScoreArrays._make(array[:1] for array in arrays)
         for name, arrays in table.columns.items()
@@ -402,10 +404,10 @@ def _build_table(
     return replace(table, rows=1, columns=columns)
 
 
-def _list_turns(recorded: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:
+def _list_turns(recorded_verdicts: Iterable[RecordedVerdict]) -> dict[str, Counter[int | None]]:
     """Return the turns of each question about turns, in their order, with the number of their verdicts."""
     turns: dict[str, Counter[int | None]] = {}
-    about_turns = [verdict for verdict in recorded if verdict.turn is not None]
+    about_turns = [verdict for verdict in recorded_verdicts if verdict.turn is not None]
     for verdict in sorted(about_turns, key=_turn_number):
         turns.setdefault(verdict.question, Counter())[verdict.turn] += 1
     return turns

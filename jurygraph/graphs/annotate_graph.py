@@ -39,12 +39,14 @@ async def _roles(state: AnnotateState, runtime: Runtime[GraphContext]) -> Annota
     except GraphCycleError as error:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
-    unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in graph.roles]
-    assigned = CheckedRoles()
-    if unknown:
-        assigned = await _annotator(state, runtime.context).roles(unknown)
-    roles = dict(sorted({**graph.roles, **assigned.roles}.items()))
-    return {"known_graph": graph, "assigned_roles": assigned, "roles": roles}
+    ids_without_role = [
+        criterion.id for criterion in rubric.criteria if criterion.id not in graph.roles
+    ]
+    assigned_roles = CheckedRoles()
+    if ids_without_role:
+        assigned_roles = await _annotator(state, runtime.context).roles(ids_without_role)
+    roles = dict(sorted({**graph.roles, **assigned_roles.roles}.items()))
+    return {"known_graph": graph, "assigned_roles": assigned_roles, "roles": roles}
 
 
 async def _candidates(state: AnnotateState) -> AnnotationUpdate:
@@ -72,24 +74,26 @@ async def _validate(state: AnnotateState) -> AnnotationUpdate:
 async def _project(state: AnnotateState, runtime: Runtime[GraphContext]) -> AnnotationUpdate:
     rubric = _rubric(state)
     graph = state["known_graph"]
-    assigned = state["assigned_roles"]
-    requested = state["requested_pairs"]
+    assigned_roles = state["assigned_roles"]
+    requested_pairs = state["requested_pairs"]
     edges = [*state["proposed"], *graph.annotated_edges, *graph.projected_out_edges]
-    kept, dropped = project(edges, graph.hand_written_edges)
-    if graph.record is None or requested or assigned.roles or assigned.unassigned:
+    kept_edges, dropped_edges = project(edges, graph.hand_written_edges)
+    if graph.record is None or requested_pairs or assigned_roles.roles or assigned_roles.unassigned:
         domain = load_domain(_settings(runtime.context).domain).name
     else:  # nothing new was requested
         domain = graph.record.domain
     record = Annotation(
         domain=domain,
         candidates=state["candidates"],
-        roles=assigned.roles,
-        unassigned=assigned.unassigned,
+        roles=assigned_roles.roles,
+        unassigned=assigned_roles.unassigned,
         seen={},
-        rejected=(*state["rejected"], *projection_rejections(dropped)),
+        rejected=(*state["rejected"], *projection_rejections(dropped_edges)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": freeze_graph(state["task"], rubric, graph, requested, kept, record)}
+    return {
+        "rubric": freeze_graph(state["task"], rubric, graph, requested_pairs, kept_edges, record)
+    }
 
 
 def _rubric(state: AnnotateState) -> Rubric:

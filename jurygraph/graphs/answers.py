@@ -106,21 +106,21 @@ def to_recorded_verdicts(
 def _read_verdict_once(
     item: Any,
     text: str,
-    shown: tuple[str, ...],
+    shown_texts: tuple[str, ...],
     redactor: Redactor,
     verdicts_by_answer: VerdictsByAnswer,
 ) -> Verdict:
     if type(item) is not Verdict:
-        return _read_verdict(item, text, shown, redactor)
-    key = id(item), text, shown, redactor.pattern
+        return _read_verdict(item, text, shown_texts, redactor)
+    key = id(item), text, shown_texts, redactor.pattern
     if key not in verdicts_by_answer:
-        verdicts_by_answer[key] = item, _read_verdict(item, text, shown, redactor)
+        verdicts_by_answer[key] = item, _read_verdict(item, text, shown_texts, redactor)
     return verdicts_by_answer[key][1]
 
 
-def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
+def _read_verdict(item: Any, text: str, shown_texts: Sequence[str], redactor: Redactor) -> Verdict:
     """Return the verdict of an answer about the response with this text; a failed one for an exception."""
-    verdict = result_or_error(partial(_parse, item, text, shown, redactor))
+    verdict = result_or_error(partial(_parse, item, text, shown_texts, redactor))
     if isinstance(verdict, Verdict):
         return verdict
     failure = to_failure(verdict, redactor)
@@ -130,14 +130,14 @@ def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor
 
 def validate_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
     """Return a result as material about the response, redacted; failed material if it is invalid."""
-    validated = result_or_error(partial(_parse_material, due_derivation, result, redactor))
-    if isinstance(validated, BaseException):
-        call = validated.call if isinstance(validated, Fault) else None
-        failure = to_failure(validated, redactor)
-        validated = Material(
+    material_or_error = result_or_error(partial(_parse_material, due_derivation, result, redactor))
+    if isinstance(material_or_error, BaseException):
+        call = material_or_error.call if isinstance(material_or_error, Fault) else None
+        failure = to_failure(material_or_error, redactor)
+        material_or_error = Material(
             name=due_derivation.derivation.gives, status="failed", failure=failure, call=call
         )
-    material: Material = validated.model_copy(
+    material: Material = material_or_error.model_copy(
         update={"response": due_derivation.response.id, "calls": ()}
     )
     return material
@@ -162,11 +162,11 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
         kind = TIME_LIMIT_FAILURE
     elif isinstance(error, _MalformedResult):
         kind = "malformed"
-    described = result_or_error(partial(_error_message, error, redactor))
+    description = result_or_error(partial(_error_message, error, redactor))
     message = (
-        described
-        if isinstance(described, str)
-        else f"it has no message: {type(described).__name__}"
+        description
+        if isinstance(description, str)
+        else f"it has no message: {type(description).__name__}"
     )
     return Failure(
         cause=cause,
@@ -219,7 +219,7 @@ def _split_answer(answer: Any, count: int) -> Sequence[Any]:
 
 
 def _parse(
-    answer: Any, text: str, shown: Sequence[str], redactor: Redactor
+    answer: Any, text: str, shown_texts: Sequence[str], redactor: Redactor
 ) -> Verdict | BaseException:
     """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
 
@@ -241,10 +241,10 @@ def _parse(
         raise _MalformedResult(
             f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
         )
-    verdict, written = _revalidate(answer)
+    verdict, answer_json = _revalidate(answer)
     if verdict.status in ("ok", "not_applicable") and verdict.failure is not None:
         raise _MalformedResult(f"a verdict that is {verdict.status} has no failure")
-    return _redact(_verify_quotes(verdict, text), written, shown, redactor)
+    return _redact(_verify_quotes(verdict, text), answer_json, shown_texts, redactor)
 
 
 def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
@@ -256,9 +256,9 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
         raise _MalformedResult(
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
-    material, written = _revalidate(result)
+    material, answer_json = _revalidate(result)
     text = due_derivation.response.text
-    material = _redact(_verify_quotes(material, text), written, [text], redactor)
+    material = _redact(_verify_quotes(material, text), answer_json, [text], redactor)
     if material.name != due_derivation.derivation.gives:
         raise _MalformedResult(
             f"expected material {due_derivation.derivation.gives!r}, got {material.name!r}"
@@ -285,20 +285,20 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
 
 
 def _redact(
-    item: VerdictOrMaterial, written: bytes, shown: Sequence[str], redactor: Redactor
+    item: VerdictOrMaterial, answer_json: bytes, shown_texts: Sequence[str], redactor: Redactor
 ) -> VerdictOrMaterial:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
 
-    `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
+    `answer_json` is its JSON, which may be older than `_verify_quotes`: that adds nothing but quotations that stay.
     """
-    if not redactor.has_secret_in(written.decode()):
+    if not redactor.has_secret_in(answer_json.decode()):
         return item
-    clean: Any = redactor.redact_json(item.model_dump(mode="json"))
-    for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
-        if any(evidence.quote in text for text in shown):
+    clean_json: Any = redactor.redact_json(item.model_dump(mode="json"))
+    for evidence, clean_evidence in zip(item.evidence, clean_json["evidence"], strict=True):
+        if any(evidence.quote in text for text in shown_texts):
             clean_evidence["quote"] = evidence.quote
     try:
-        return type(item).model_validate_json(json.dumps(clean))
+        return type(item).model_validate_json(json.dumps(clean_json))
     except ValidationError as error:
         raise _MalformedResult(
             f"it holds a secret where none can be struck out: {first_validation_error(error)}"
@@ -309,7 +309,7 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
     checked_evidence = []
-    searched = 0
+    searched_count = 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
         if (
@@ -319,9 +319,10 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
         ):
             update = {"verified": _has_quotation(text, evidence)}
         elif evidence.source == "response":
-            searched += 1
+            searched_count += 1
             is_searched = (
-                searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= MAX_SEARCHED_CHARACTERS
+                searched_count <= MAX_QUOTES_SEARCHED
+                and len(evidence.quote) <= MAX_SEARCHED_CHARACTERS
             )
             found = read_text(text).find(evidence.quote) if is_searched else None
             update = {"verified": found is not None}

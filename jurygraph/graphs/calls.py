@@ -101,15 +101,16 @@ def evaluator_calls(
     def read_answer(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
     ) -> list[RecordedVerdict]:
-        validated = to_recorded_verdicts(
+        recorded_verdicts = to_recorded_verdicts(
             judgement, answer, stamps[judgement.question.id], redactor, verdicts_by_answer
         )
         call_log = judgement_input.call_log
         return [
-            call_log.add_to(verdict, sent_calls, judgement_input.steps) for verdict in validated
+            call_log.add_to(verdict, sent_calls, judgement_input.steps)
+            for verdict in recorded_verdicts
         ]
 
-    requested: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
+    requested_calls: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
     calls: list[UserCalls] = []
     for (name, judge), own_judgements in judgements_by_evaluator.items():
         inputs = _make_inputs(name, judge, own_judgements, survey, context)
@@ -118,12 +119,14 @@ def evaluator_calls(
                 _add_report(item, partial(read_answer, judgement, item), note_answer)
                 for judgement, item in zip(own_judgements, inputs, strict=True)
             ]
-        requested.append((name, own_judgements, inputs))
+        requested_calls.append((name, own_judgements, inputs))
         calls.append(_user_calls(name, judge, inputs, context))
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
-        for (name, own_judgements, inputs), own_answers in zip(requested, answers, strict=True):
+        for (name, own_judgements, inputs), own_answers in zip(
+            requested_calls, answers, strict=True
+        ):
             first = len(verdicts)
             for item in zip(own_judgements, inputs, own_answers, strict=True):
                 verdicts += read_answer(*item, redactor)
@@ -132,7 +135,7 @@ def evaluator_calls(
         return verdicts
 
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    return NodeCalls(calls, to_verdicts, _longest_text(responses))
+    return NodeCalls(calls, to_verdicts, _longest_length(responses))
 
 
 def _add_report(
@@ -169,10 +172,10 @@ def deriver_calls(
         return materials
 
     responses = (derivation.response for derivation in derivations)
-    return NodeCalls(calls, to_material, _longest_text(responses))
+    return NodeCalls(calls, to_material, _longest_length(responses))
 
 
-def _longest_text(responses: Iterable[Response]) -> int:
+def _longest_length(responses: Iterable[Response]) -> int:
     return max((len(response.text) for response in responses), default=0)
 
 
@@ -184,8 +187,8 @@ def _derivation_calls(
     response = due_derivation.response
     limits = _limits(deriver, context)
     if deriver.uses_model and context.config.model == "none":
-        failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
-        return UserCalls(lambda _: failed, [()], limits, runs_inline=True)
+        failed_material = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        return UserCalls(lambda _: failed_material, [()], limits, runs_inline=True)
     client: Any = UndeclaredClient(deriver.name)
     if deriver.uses_model:
         investigator = _investigator(deriver, view, (response,), context)

@@ -107,7 +107,7 @@ class ToolInvestigator(Toolbox):
         specs = self.toolset.specs
         if request.form == "native":
             request = with_instructions(request)
-        described = [
+        tool_descriptions = [
             {
                 "name": spec.name,
                 "description": spec.description,
@@ -116,7 +116,7 @@ class ToolInvestigator(Toolbox):
             for spec in specs
         ]
         guidance = load_prompt("investigate").render(
-            tools=described,
+            tools=tool_descriptions,
             rounds=self._max_steps - 1,
             native=native,
             responses=len(self.responses),
@@ -207,9 +207,9 @@ def _calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
         value = json.loads(double_wrong_backslashes(find_json(reply.text, among_words=True).text))
     except (ValueError, RecursionError):
         return ()
-    listed = value.get(_LOOK_UP_NODE) if isinstance(value, dict) and len(value) == 1 else None
+    call_entries = value.get(_LOOK_UP_NODE) if isinstance(value, dict) and len(value) == 1 else None
     calls: list[ToolCall] = []
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in call_entries if isinstance(call_entries, list) else ():
         if isinstance(entry, dict):
             arguments = json.dumps(entry.get("arguments", {}), ensure_ascii=False)
             function = FunctionCall(name=str(entry.get("tool", "")), arguments=arguments)
@@ -236,49 +236,49 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
     assert answered_call is not None
     assert request.investigation is not None
     results = list(state["results"])
-    made = dict(state["made"])
+    made_calls = dict(state["made"])
     tokens_left = request.investigation.tokens_left
     marks = dict.fromkeys(request.marks)
-    shown: list[str] = []
+    shown_results: list[str] = []
     outcomes: set[str] = set()
     for index, call in enumerate(state["calls"]):
-        stored_lookup = await _make_call(context, answered_call.call.id, index, call, made)
+        stored_lookup = await _make_call(context, answered_call.call.id, index, call, made_calls)
         results.append(context.toolbox.to_result(call, stored_lookup, number=len(results) + 1))
-        made.setdefault(_words_of(call), len(results))
+        made_calls.setdefault(_words_of(call), len(results))
         outcomes.add(stored_lookup.lookup.outcome)
         tokens_left -= len(stored_lookup.result.encode()) // _BYTES_PER_TOKEN
-        rendered = _render_result(context.client, len(results), stored_lookup)
-        marks.update(dict.fromkeys(rendered.marks))
-        shown.append(rendered.messages[0].content.strip())
+        rendered_result = _render_result(context.client, len(results), stored_lookup)
+        marks.update(dict.fromkeys(rendered_result.marks))
+        shown_results.append(rendered_result.messages[0].content.strip())
     limits = {
         # a model that only repeats itself has nothing to look up
         "steps_left": 0 if outcomes == {"repeated"} else request.investigation.steps_left - 1,
         "tokens_left": max(0, tokens_left),
     }
-    replied = _reply_messages(
-        answered_call.reply, state["calls"], shown, request.investigation.native
+    reply_messages = _reply_messages(
+        answered_call.reply, state["calls"], shown_results, request.investigation.native
     )
     fields = {
-        "messages": (*request.messages, *replied),
+        "messages": (*request.messages, *reply_messages),
         "marks": tuple(marks),
         "investigation": request.investigation.model_copy(update=limits),
     }
     return {
         "request": request.model_copy(update=fields),
         "results": results,
-        "made": made,
+        "made": made_calls,
     }
 
 
 async def _make_call(
-    context: _Investigating, call_id: str, index: int, call: ToolCall, made: Mapping[str, int]
+    context: _Investigating, call_id: str, index: int, call: ToolCall, made_calls: Mapping[str, int]
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
     key = digest_of([call_id, index, call.name, version, arguments])
-    planned = Lookup(
+    planned_lookup = Lookup(
         id=key,
         call=call_id,
         tool="" if tool is None else call.name,
@@ -292,7 +292,7 @@ async def _make_call(
 
     async def make() -> StoredLookup:
         start = monotonic()
-        earlier = made.get(_words_of(call))
+        earlier = made_calls.get(_words_of(call))
         if earlier is None:
             outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
         else:
@@ -304,9 +304,9 @@ async def _make_call(
             "length": outcome.length,
             "duration": monotonic() - start,
         }
-        return StoredLookup(planned.model_copy(update=fields), words, outcome.text)
+        return StoredLookup(planned_lookup.model_copy(update=fields), words, outcome.text)
 
-    return await context.client.look_up(PlannedLookup(planned, words, make))
+    return await context.client.look_up(PlannedLookup(planned_lookup, words, make))
 
 
 def _words_of(call: ToolCall) -> str:
@@ -330,21 +330,21 @@ def _render_result(client: JudgeClient, number: int, stored_lookup: StoredLookup
 
 
 def _reply_messages(
-    reply: Reply, calls: Sequence[ToolCall], shown: Sequence[str], native: bool
+    reply: Reply, calls: Sequence[ToolCall], shown_results: Sequence[str], native: bool
 ) -> tuple[Message, ...]:
     """Return the messages of a reply that calls tools and of their results."""
     if not native:
-        results = "\n\n".join(shown)
+        results = "\n\n".join(shown_results)
         return (
             Message(role="assistant", content=reply.text),
             Message(role="user", content=results),
         )
-    calling = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
-    results_by_call = zip(calls, shown, strict=True)
+    calling_message = Message(role="assistant", content=reply.text, tool_calls=tuple(calls))
+    results_by_call = zip(calls, shown_results, strict=True)
     answers = [
         Message(role="tool", content=text, tool_call_id=call.id) for call, text in results_by_call
     ]
-    return (calling, *answers)
+    return (calling_message, *answers)
 
 
 def _next_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:

@@ -122,16 +122,16 @@ class Toolbox:
     async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run."""
         outcome, text = await self._run(call, inputs)
-        shown = redactor.redact_text(
+        shown_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
         )
-        is_cut = len(shown) > MAX_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
-        shown = shown[:MAX_RESULT_CHARACTERS]
-        if outcome == "ok" and self._addresses_judge(call, shown):
+        is_cut = len(shown_text) > MAX_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
+        shown_text = shown_text[:MAX_RESULT_CHARACTERS]
+        if outcome == "ok" and self._addresses_judge(call, shown_text):
             return ToolOutcome("withheld", _WITHHELD_MESSAGE, len(text))
         if is_cut and outcome == "ok":
             outcome = "cut"
-        return ToolOutcome(outcome, shown, len(text))
+        return ToolOutcome(outcome, shown_text, len(text))
 
     def _addresses_judge(self, call: ToolCall, result: str) -> bool:
         """Return whether a result speaks to whoever judges, where a gate stops responses that do: none has read it.

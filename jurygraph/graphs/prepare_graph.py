@@ -62,9 +62,9 @@ async def plan_tasks(
     start = [_begin_planning(defaults.complete(task), line) for task, line in tasks]
     output = await build().ainvoke(PrepareState(tasks=start), context=BatchContext(contexts))
     plans: list[Plan | Exception] = []
-    for planning, began in zip(output["tasks"], start, strict=True):
+    for planning, start_entry in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
-        plans.append(plan or _as_config_error(planning["error"], began["task"], defaults))
+        plans.append(plan or _as_config_error(planning["error"], start_entry["task"], defaults))
     return plans
 
 
@@ -149,10 +149,10 @@ def _lacks_graph(planning: TaskPlanning, context: GraphContext) -> bool:
 
 
 async def _annotate(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
-    annotated = await annotate_graph.build().ainvoke(
+    annotate_output = await annotate_graph.build().ainvoke(
         AnnotateInput(task=planning["task"]), context=context
     )
-    return {"rubric": annotated["rubric"]}
+    return {"rubric": annotate_output["rubric"]}
 
 
 def _question(planning: TaskPlanning, context: GraphContext) -> PlanningUpdate:
@@ -282,10 +282,10 @@ def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
     async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
         contexts = runtime.context.tasks
         tasks = list(state["tasks"])
-        due = step.indices_due(state, contexts)
-        due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due]
+        due_indices = step.indices_due(state, contexts)
+        due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due_indices]
         updates = await asyncio.gather(*due_updates)
-        for index, update in zip(due, updates, strict=True):
+        for index, update in zip(due_indices, updates, strict=True):
             tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
         updated = PrepareState(tasks=tasks)
         return Command(goto=_name_next_step(later_steps, updated, runtime), update=updated)

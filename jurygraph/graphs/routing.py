@@ -181,13 +181,13 @@ def mark_superseded(
     for verdict in verdicts:
         if verdict.judge and verdict.judge == last.get(verdict.question):
             passed_on.add(verdict.key.judged)
-    marked = []
+    marked_verdicts = []
     for verdict in verdicts:
         if verdict.key.judged in passed_on and verdict.judge != last[verdict.question]:
-            marked.append(verdict.model_copy(update={"superseded": True}))
+            marked_verdicts.append(verdict.model_copy(update={"superseded": True}))
         else:
-            marked.append(verdict)
-    return marked
+            marked_verdicts.append(verdict)
+    return marked_verdicts
 
 
 @dataclass(slots=True)
@@ -223,21 +223,25 @@ class _WorkCollector:
     def _route_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
-            settled = self.reused_results.material.get((derivation.gives, response.id))
+            settled_material = self.reused_results.material.get((derivation.gives, response.id))
             if derivation.gives == DATA_MATERIAL and response.data is not None:
-                settled = Material(name=DATA_MATERIAL, response=response.id, data=response.data)
+                settled_material = Material(
+                    name=DATA_MATERIAL, response=response.id, data=response.data
+                )
             elif failure is not None:
-                settled = Material(
+                settled_material = Material(
                     name=derivation.gives, response=response.id, status="failed", failure=failure
                 )
-            elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
+            elif settled_material is None or not self._is_unchanged(
+                derivation.needs, [response.id]
+            ):
                 with_data = self._with_data(response, response, derivation.needs)
                 view = with_data.view("last_reply")
                 material = self._select_material(response, derivation.needs)
                 self.work.derivations.append(DueDerivation(derivation, view, material))
                 continue
-            self.work.material.append(settled)
-            self.material[response.id][derivation.gives] = settled
+            self.work.material.append(settled_material)
+            self.material[response.id][derivation.gives] = settled_material
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
@@ -251,21 +255,25 @@ class _WorkCollector:
                 is_askable = is_askable or outcome is None
             if is_askable:
                 unsettled_responses.append(response)
-        excluded = {unit: outcome for unit, outcome in outcomes.items() if outcome is not None}
+        verdict_by_unit = {
+            unit: outcome for unit, outcome in outcomes.items() if outcome is not None
+        }
         if question.scope in ("pair", "group") and len(unsettled_responses) == 1:
-            alone = _verdict_without_peers(list(excluded.values()))
-            excluded = {unit: outcome or alone for unit, outcome in outcomes.items()}
+            peerless_verdict = _verdict_without_peers(list(verdict_by_unit.values()))
+            verdict_by_unit = {
+                unit: outcome or peerless_verdict for unit, outcome in outcomes.items()
+            }
             unsettled_responses = []
-        for (name, turn), verdict in excluded.items():
+        for (name, turn), verdict in verdict_by_unit.items():
             key = VerdictKey(question.id, name, (), 0, turn=turn)
             self.work.settled_verdicts.append(stamp(verdict, key))
-        unsettled: list[DueJudgement] = []
+        unsettled_judgements: list[DueJudgement] = []
         for combination in self._list_combinations(question, unsettled_responses):
-            if (combination.about[0], combination.turn) in excluded:
+            if (combination.about[0], combination.turn) in verdict_by_unit:
                 continue
             for judge in question.first_judges:
-                unsettled += self._list_samples(question, combination, judge)
-        self._add_judgements(question, unsettled)
+                unsettled_judgements += self._list_samples(question, combination, judge)
+        self._add_judgements(question, unsettled_judgements)
 
     def _list_samples(
         self, question: Question, combination: _Combination, judge: str | None
@@ -274,13 +282,17 @@ class _WorkCollector:
         samples = range(question.samples)
         return [self._make_judgement(question, combination, sample, judge) for sample in samples]
 
-    def _add_judgements(self, question: Question, unsettled: Sequence[DueJudgement]) -> None:
+    def _add_judgements(
+        self, question: Question, unsettled_judgements: Sequence[DueJudgement]
+    ) -> None:
         """Add the judgements of a question whose verdicts cannot be reused, and settle the others."""
         if self.reused_results.verdicts:
             stamp = make_stamp(question, self.survey.views[question.view])
-            unsettled = [item for item in unsettled if not self._reuse_verdicts(item, stamp)]
-        if unsettled:
-            self.work.judgements.setdefault(question.branch, []).extend(unsettled)
+            unsettled_judgements = [
+                item for item in unsettled_judgements if not self._reuse_verdicts(item, stamp)
+            ]
+        if unsettled_judgements:
+            self.work.judgements.setdefault(question.branch, []).extend(unsettled_judgements)
 
     def add_escalations(self, wave_number: int) -> None:
         """Add the judgements of the last judge of the questions before a wave, where the first ones are not enough."""
@@ -305,7 +317,7 @@ class _WorkCollector:
         unsettled_responses = [
             response for response in self.responses if response.id in answered_ids
         ]
-        unsettled = []
+        unsettled_judgements = []
         for combination in self._list_combinations(question, unsettled_responses):
             keys: list[VerdictKey] = []
             for judge in escalation.first:
@@ -316,8 +328,8 @@ class _WorkCollector:
             if has_last_verdict or not all(key in verdicts for key in keys):
                 continue
             if _needs_other_judge(escalation, [verdicts[key] for key in keys]):
-                unsettled += last_judgements
-        self._add_judgements(question, unsettled)
+                unsettled_judgements += last_judgements
+        self._add_judgements(question, unsettled_judgements)
 
     def _make_judgement(
         self,
@@ -341,20 +353,20 @@ class _WorkCollector:
         material_owners = (
             keys[0].responses if question.material == SUBMITTED_RESPONSE else judgement.about
         )
-        reused = self.reused_results.verdicts
-        if not all(key in reused for key in keys):
+        reused_verdicts = self.reused_results.verdicts
+        if not all(key in reused_verdicts for key in keys):
             return False
         if not self._is_unchanged(required_material(question), material_owners):
             return False
-        self.work.settled_verdicts.extend(stamp(reused[key], key) for key in keys)
+        self.work.settled_verdicts.extend(stamp(reused_verdicts[key], key) for key in keys)
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
         """Return whether the material of these names about these responses (ids) equals the reused material."""
-        reused = self.reused_results.material
+        reused_material = self.reused_results.material
         for name in names:
             for response in responses:
-                if self.material[response][name] != reused.get((name, response)):
+                if self.material[response][name] != reused_material.get((name, response)):
                     return False
         return True
 
@@ -391,9 +403,9 @@ class _WorkCollector:
         if question.scope == "turn" and turn is None:
             reason = "the assistant says nothing in it, so that it has no turn to ask about"
             return RecordedVerdict(status="not_applicable", gated_by=NO_TURN_GATE, reason=reason)
-        stopped = self._gate_verdict(question, response, turn)
-        if stopped is not None:
-            return stopped
+        gate_verdict = self._gate_verdict(question, response, turn)
+        if gate_verdict is not None:
+            return gate_verdict
         failure = self._missing_material(response, required_material(question))
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
@@ -444,22 +456,24 @@ class _WorkCollector:
             for verdict in self._verdicts_on(when.question, response)
             if turn is None or verdict.turn in (None, turn)
         ]
-        applicable = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
-        if verdicts and not applicable:
+        applicable_verdicts = [
+            verdict for verdict in verdicts if verdict.status != "not_applicable"
+        ]
+        if verdicts and not applicable_verdicts:
             is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
             state = "was itself not asked" if is_skipped else "is itself not applicable"
             reason = f"{when.question} {state}"
             return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
         numbers = []
-        for verdict in applicable:
+        for verdict in applicable_verdicts:
             if verdict.status != "ok" or verdict.is_worst_case:
                 continue
             value = verdict.score if when.on == "score" else verdict.native
             if value is None or isinstance(value, str):
-                return _verdict_without_screening(when, applicable)
+                return _verdict_without_screening(when, applicable_verdicts)
             numbers.append(float(value))
         if not numbers:
-            return _verdict_without_screening(when, applicable)
+            return _verdict_without_screening(when, applicable_verdicts)
         reduced_score = _reduce_scores(numbers, when)
         if _CONDITION_OPERATORS[when.op](reduced_score, when.threshold):
             return None
@@ -491,12 +505,14 @@ class _WorkCollector:
                 return Failure(cause=failure.cause, kind=kind, message=message)
         return None
 
-    def _with_data(self, shown: Response, owner: Response, needs: Collection[str]) -> Response:
+    def _with_data(
+        self, shown_response: Response, owner: Response, needs: Collection[str]
+    ) -> Response:
         """Return the shown response with the data derived from the submitted one, where the question needs it."""
-        if DATA_MATERIAL not in needs or shown.data is not None:
-            return shown
+        if DATA_MATERIAL not in needs or shown_response.data is not None:
+            return shown_response
         data = self.material[owner.id][DATA_MATERIAL].data
-        return shown.model_copy(update={"data": deepcopy(data)})
+        return shown_response.model_copy(update={"data": deepcopy(data)})
 
     def _select_material(self, response: Response, needs: Iterable[str]) -> Materials:
         return {name: self.material[response.id][name] for name in needs}
@@ -585,9 +601,11 @@ def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> 
 
 
 def _reduce_scores(values: Sequence[float], when: Condition) -> float:
-    ordered = sorted(values)
+    sorted_values = sorted(values)
     if when.reduce == "mean":
-        return float(aggregation.total(ordered)) / len(ordered)
+        return float(aggregation.total(sorted_values)) / len(sorted_values)
     if when.reduce == "median":
-        return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
+        return (
+            sorted_values[(len(sorted_values) - 1) // 2] + sorted_values[len(sorted_values) // 2]
+        ) / 2.0
     return min(values) if when.reduce == "min" else max(values)

@@ -116,7 +116,7 @@ def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
     evaluators = entry.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
     return not work.derivations and not any(
-        evaluators[due.question.evaluator].uses_model for due in judgements
+        evaluators[judgement.question.evaluator].uses_model for judgement in judgements
     )
 
 
@@ -125,17 +125,17 @@ async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
     """
-    answered = [entry for entry in entries if entry.started]
-    if not answered:
+    started_entries = [entry for entry in entries if entry.started]
+    if not started_entries:
         return
-    context = answered[0].context
+    context = started_entries[0].context
 
     def read_all() -> None:
         redactor = context.redactor
-        for entry in answered:
+        for entry in started_entries:
             entry.add_findings(redactor)
 
-    letters = (calls.letters for entry in answered for calls in entry.started.values())
+    letters = (calls.letters for entry in started_entries for calls in entry.started.values())
     read_in_fresh_context = partial(fresh_context(context.config.langsmith).run, read_all)
     await search_off_loop(read_in_fresh_context, max(letters))
 
@@ -173,14 +173,14 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
     groups = runtime.context
     complete = [groups[number] for number in state["complete"]]
     await _read_answers(complete)
-    decided = [entry for entry in complete if entry.error is None]
-    for entry in decided:
+    valid_entries = [entry for entry in complete if entry.error is None]
+    for entry in valid_entries:
         entry.report_verdicts(entry.verdicts)
         entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
-    inputs = [_decision_input(entry) for entry in decided]
+    inputs = [_decision_input(entry) for entry in valid_entries]
     combiners = complete[0].context.combiners
     rewards = decide_groups(inputs, combiners)
-    for entry, rows in zip(decided, rewards, strict=True):
+    for entry, rows in zip(valid_entries, rewards, strict=True):
         if isinstance(rows, Exception):
             entry.error = rows
             continue

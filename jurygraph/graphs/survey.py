@@ -112,7 +112,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
     no deriver gives the material that one needs.
     """
     derivations: dict[str, Derivation] = {}
-    available = {deriver.gives for deriver in derivers.values()}
+    available_material = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
         if deriver.gives in derivations or deriver.gives == SUBMITTED_RESPONSE:
             raise PlanError(
@@ -120,7 +120,9 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
                 "it give another name"
             )
         needs_data = (
-            deriver.reads_data and deriver.gives != DATA_MATERIAL and DATA_MATERIAL in available
+            deriver.reads_data
+            and deriver.gives != DATA_MATERIAL
+            and DATA_MATERIAL in available_material
         )
         needs = _with_data(deriver.needs, needs_data)
         derivations[deriver.gives] = Derivation(
@@ -132,16 +134,18 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             params=dict(call_method(deriver, deriver.params_for, view)),
             **_tool_fields(deriver),
         )
-        _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
-    return tuple(derivations[gives] for gives in sorted(derivations))
+        _require_material(
+            "derivers", deriver.gives, derivations[deriver.gives].needs, available_material
+        )
+    return tuple(derivations[material_name] for material_name in sorted(derivations))
 
 
-def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
+def _with_data(declared_material: Sequence[str], needs_data: bool) -> tuple[str, ...]:
     """Return the declared material, with derived data added where it is needed."""
     return (
-        (*declared, DATA_MATERIAL)
-        if needs_data and DATA_MATERIAL not in declared
-        else tuple(declared)
+        (*declared_material, DATA_MATERIAL)
+        if needs_data and DATA_MATERIAL not in declared_material
+        else tuple(declared_material)
     )
 
 
@@ -187,13 +191,13 @@ def configure_questions(
     listed_questions: Iterable[ListedQuestion],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
-    available: Collection[str] = (),
+    available_material: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples`, `material` and `scope` of the config override
     the evaluator's.
 
-    `available` are the names of the material that derivers produce. A standby question is left out where another
-    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
+    `available_material` are the names of what derivers produce. A standby question is left out where another question
+    covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
     ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
@@ -206,7 +210,9 @@ def configure_questions(
             )
         use = uses[name]
         evaluator = evaluators[name]
-        needs = _with_data(question.needs, evaluator.reads_data and DATA_MATERIAL in available)
+        needs = _with_data(
+            question.needs, evaluator.reads_data and DATA_MATERIAL in available_material
+        )
         _check_part(use, name, needs)
         if use.scope == "turn":
             _check_turns(name, evaluator, question, keys[name])
@@ -220,16 +226,16 @@ def configure_questions(
         # one about a whole member covers none of its constraints
         if not question.standby and question.subject != view.member:
             covered_subjects.add((question.view, question.subject))
-    ordered = []
+    sorted_questions = []
     for question_id in sorted(questions):
         question = questions[question_id]
         is_covered = (question.view, question.subject) in covered_subjects
         if not (question.standby and is_covered):
-            ordered.append(question)
-    for question in ordered:
+            sorted_questions.append(question)
+    for question in sorted_questions:
         needs = required_material(question)
-        _require_material(keys[question.evaluator], question.id, needs, available)
-    return tuple(ordered)
+        _require_material(keys[question.evaluator], question.id, needs, available_material)
+    return tuple(sorted_questions)
 
 
 def _check_part(use: EvaluatorUse, name: str, needs: Sequence[str]) -> None:
@@ -274,20 +280,20 @@ def list_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     views: Sequence[TaskView],
-    available: Collection[str] = (),
+    available_material: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions of the evaluators about these views, as `configure_questions` does."""
     listed_questions = ask_evaluators(evaluators, views)
-    return configure_questions(listed_questions, evaluators, uses, available)
+    return configure_questions(listed_questions, evaluators, uses, available_material)
 
 
 def _require_material(
-    key: str, user: str, needs: Iterable[str], available: Collection[str]
+    key: str, user: str, needs: Iterable[str], available_material: Collection[str]
 ) -> None:
     for name in needs:
-        if name not in available:
+        if name not in available_material:
             hint = "list one that does under `derivers`"
-            suggestion = nearest_name(name, sorted(available))
+            suggestion = nearest_name(name, sorted(available_material))
             if suggestion:
                 hint = f"did you mean {suggestion!r}?"
             raise ConfigError(
@@ -385,7 +391,7 @@ def _dependencies(
         dependencies[f"material:{derivation.gives}"] = needs
     ids = dict.fromkeys(question.id for question in questions)
     for question in questions:
-        required = [f"material:{name}" for name in required_material(question)]
+        dependency_names = [f"material:{name}" for name in required_material(question)]
         if question.when is not None:
             name = question.when.question
             if name not in ids:
@@ -395,6 +401,6 @@ def _dependencies(
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )
-            required.append(f"question:{name}")
-        dependencies[f"question:{question.id}"] = required
+            dependency_names.append(f"question:{name}")
+        dependencies[f"question:{question.id}"] = dependency_names
     return dependencies

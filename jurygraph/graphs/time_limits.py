@@ -213,5 +213,5 @@ class CallLimits:
 
 async def _measure_seconds(result: Awaitable[T]) -> tuple[T, float]:
     """Return the awaited result, and the seconds since its first step."""
-    began = monotonic()
-    return await result, monotonic() - began
+    start_time = monotonic()
+    return await result, monotonic() - start_time

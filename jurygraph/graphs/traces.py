@@ -44,12 +44,12 @@ def build_traces(entry: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace
     for response in group.submitted:
         verdicts = tuple(by_response[response.id])
         material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
-        referenced = _referenced_calls(calls, (*verdicts, *material))
+        referenced_calls = _referenced_calls(calls, (*verdicts, *material))
         names = {
             *chain.from_iterable(verdict.lookups for verdict in verdicts),
             *chain.from_iterable(item.lookups for item in material),
         }
-        served = [call.served for call in referenced if call.served]
+        served = [call.served for call in referenced_calls if call.served]
         traces.append(
             Trace(
                 task_id=plan.task_id,
@@ -60,7 +60,7 @@ def build_traces(entry: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace
                 plan_digest=plan.digest,
                 reward=row_of[response.id].to_reward(plan.decision),
                 verdicts=verdicts,
-                calls=referenced,
+                calls=referenced_calls,
                 lookups=tuple(lookups[name] for name in sorted(names)),
                 material=material,
                 statistics=statistics,
@@ -75,8 +75,8 @@ def _referenced_calls(
     calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]
 ) -> tuple[Call, ...]:
     uses = chain.from_iterable(user.calls for user in users)
-    referenced = {use.id for use in uses}
-    return tuple(calls[name] for name in sorted(referenced & calls.keys()))
+    referenced_ids = {use.id for use in uses}
+    return tuple(calls[name] for name in sorted(referenced_ids & calls.keys()))
 
 
 def group_digest(responses: Sequence[Response]) -> str:

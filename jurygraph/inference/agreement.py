@@ -50,11 +50,11 @@ def kappa(table: Ints, distances: Floats) -> float:
 
     The sums are rounded once, so that the bits do not depend on their order.
     """
-    observed = math.fsum((distances * table).ravel()) * int(table.sum())
+    observed_disagreement = math.fsum((distances * table).ravel()) * int(table.sum())
     # As often as each pair of labels would meet if both annotators drew theirs, [K, K].
     chance_table = np.outer(table.sum(axis=1), table.sum(axis=0))
-    by_chance = math.fsum((distances * chance_table).ravel())
-    return 1.0 - observed / by_chance if by_chance else math.nan
+    chance_disagreement = math.fsum((distances * chance_table).ravel())
+    return 1.0 - observed_disagreement / chance_disagreement if chance_disagreement else math.nan
 
 
 def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints) -> Estimate | None:
@@ -75,30 +75,32 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     if math.isnan(value):
         return None
     count = int(clusters.max()) + 1
-    unknown = Estimate(value, None, None, None, count)
+    unknown_estimate = Estimate(value, None, None, None, count)
     if count < 2 or not np.ptp(first) or not np.ptp(second):
-        return unknown
-    largest = float(distances.max())
-    observed = float(distances[first, second].mean()) / largest
-    by_chance = (
-        observed / (1.0 - value)
+        return unknown_estimate
+    largest_distance = float(distances.max())
+    observed_disagreement = float(distances[first, second].mean()) / largest_distance
+    chance_disagreement = (
+        observed_disagreement / (1.0 - value)
         if value < 1.0
-        else _chance_distance(first, second, distances) / largest
+        else _chance_distance(first, second, distances) / largest_distance
     )
-    spread = observed * (1.0 - observed)
-    effective = float(count)
+    spread = observed_disagreement * (1.0 - observed_disagreement)
+    effective_count = float(count)
     error = 0.0
     if spread:
-        without = _kappas_without(first, second, distances, clusters)
-        if np.isnan(without).any():
-            return unknown
-        error = jackknife_interval(value, without).error or 0.0
+        jackknife_kappas = _kappas_without(first, second, distances, clusters)
+        if np.isnan(jackknife_kappas).any():
+            return unknown_estimate
+        error = jackknife_interval(value, jackknife_kappas).error or 0.0
         if error:
-            effective = spread / (error * by_chance) ** 2
+            effective_count = spread / (error * chance_disagreement) ** 2
     # The ends of the disagreement: the more of it, the lower is κ.
-    low, high = wilson(observed * effective, effective, t_quantile(count - 1))
-    lower_end = max(-1.0, 1.0 - high / by_chance)
-    upper_end = 1.0 - low / by_chance
+    low, high = wilson(
+        observed_disagreement * effective_count, effective_count, t_quantile(count - 1)
+    )
+    lower_end = max(-1.0, 1.0 - high / chance_disagreement)
+    upper_end = 1.0 - low / chance_disagreement
     return Estimate(value, lower_end, upper_end, error, count)
 
 
@@ -123,10 +125,12 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     rows = cluster_rows.sum(axis=0) - cluster_rows
     columns = cluster_columns.sum(axis=0) - cluster_columns
     rest = np.maximum(0.0, math.fsum(cluster_distances) - cluster_distances)
-    observed = rest * sizes
-    by_chance = np.sum((rows @ distances) * columns, axis=1)
+    observed_disagreement = rest * sizes
+    chance_disagreement = np.sum((rows @ distances) * columns, axis=1)
     undefined = np.full(len(cluster_distances), np.nan)
-    ratio = np.divide(observed, by_chance, out=undefined, where=by_chance > 0.0)
+    ratio = np.divide(
+        observed_disagreement, chance_disagreement, out=undefined, where=chance_disagreement > 0.0
+    )
     return np.asarray(1.0 - ratio)
 
 
@@ -135,11 +139,11 @@ def alpha(counts: Floats, positions: Floats, level: AlphaLevel) -> float:
 
     NaN if no item has two ratings, or all ratings that have a partner are the same.
     """
-    paired = counts[counts.sum(axis=1) > 1.0]
+    paired_counts = counts[counts.sum(axis=1) > 1.0]
     # One cluster, of an item without ratings: nothing is left out.
-    omitted = np.zeros((1, counts.shape[1]))
+    omitted_counts = np.zeros((1, counts.shape[1]))
     owner = np.zeros(1, dtype=np.intp)
-    (value,) = _alphas_without(paired, omitted, owner, positions, level)
+    (value,) = _alphas_without(paired_counts, omitted_counts, owner, positions, level)
     return float(value)
 
 
@@ -159,12 +163,12 @@ def alpha_estimate(
     numbers = np.arange(len(counts)) if clusters is None else clusters
     alphas = alphas_without(counts, positions, level, numbers)
     value = float(alphas[0])
-    without = alphas[1:]
+    jackknife_alphas = alphas[1:]
     if math.isnan(value):
         return None
-    if np.isnan(without).any():
-        return Estimate(value, None, None, None, len(without))
-    return jackknife_interval(value, without).within(-1.0, 1.0)
+    if np.isnan(jackknife_alphas).any():
+        return Estimate(value, None, None, None, len(jackknife_alphas))
+    return jackknife_interval(value, jackknife_alphas).within(-1.0, 1.0)
 
 
 def alphas_without(counts: Floats, positions: Floats, level: AlphaLevel, clusters: Ints) -> Floats:
@@ -175,54 +179,67 @@ def alphas_without(counts: Floats, positions: Floats, level: AlphaLevel, cluster
     is_paired = counts.sum(axis=1) > 1.0
     _, owner = np.unique(clusters[is_paired], return_inverse=True)
     order = np.argsort(owner, kind="stable")
-    paired = counts[is_paired][order]
+    paired_counts = counts[is_paired][order]
     owner = owner[order]
     # A batch has whole clusters: as many as begin within so many items.
     rows = max(1, _CELLS_PER_BATCH // counts.shape[1])
     starts = np.searchsorted(owner, np.unique(owner[::rows]))
-    alphas = [np.array([alpha(paired, positions, level)])]
+    alphas = [np.array([alpha(paired_counts, positions, level)])]
     for start, end in pairwise([*starts.tolist(), len(owner)]):
         batch_owner = owner[start:end] - owner[start]  # from 0 in each batch
-        alphas.append(_alphas_without(paired, paired[start:end], batch_owner, positions, level))
+        alphas.append(
+            _alphas_without(paired_counts, paired_counts[start:end], batch_owner, positions, level)
+        )
     return np.concatenate(alphas)
 
 
 def _alphas_without(
-    paired: Floats, omitted: Floats, owner: Ints, positions: Floats, level: AlphaLevel
+    paired_counts: Floats, omitted_counts: Floats, owner: Ints, positions: Floats, level: AlphaLevel
 ) -> Floats:
-    """Return α of the items `paired` [N, V] without those of each cluster, [B]; NaN where it is undefined.
+    """Return α of the items `paired_counts` [N, V] without those of each cluster, [B]; NaN where it is undefined.
 
-    `omitted` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
+    `omitted_counts` [M, V] are the items of these clusters, and `owner` [M] the number of each one's cluster.
     """
-    weights = 1.0 / (paired.sum(axis=1) - 1.0)
+    weights = 1.0 / (paired_counts.sum(axis=1) - 1.0)
     # Coincidences: how often two ratings of an item have these levels, each item counted by its number of ratings.
-    together = (paired * weights[:, None]).T @ paired - np.diag(weights @ paired)
+    coincidences = (paired_counts * weights[:, None]).T @ paired_counts - np.diag(
+        weights @ paired_counts
+    )
     # Of each cluster, [B, V]; then the ratings of the other clusters, by level and in all.
-    omitted_totals = np.zeros((int(owner.max()) + 1, omitted.shape[1]))
-    np.add.at(omitted_totals, owner, omitted)
-    totals = paired.sum(axis=0) - omitted_totals
+    omitted_totals = np.zeros((int(owner.max()) + 1, omitted_counts.shape[1]))
+    np.add.at(omitted_totals, owner, omitted_counts)
+    totals = paired_counts.sum(axis=0) - omitted_totals
     number = totals.sum(axis=1)
-    omitted_weights = 1.0 / np.maximum(omitted.sum(axis=1) - 1.0, 1.0)
+    omitted_weights = 1.0 / np.maximum(omitted_counts.sum(axis=1) - 1.0, 1.0)
     if level == "nominal":
-        equal_pairs = (omitted * (omitted - 1.0)).sum(axis=1)
+        equal_pairs = (omitted_counts * (omitted_counts - 1.0)).sum(axis=1)
         omitted_equal = np.bincount(owner, omitted_weights * equal_pairs)
-        observed = number - (np.trace(together) - omitted_equal)
-        by_chance = number * number - (totals * totals).sum(axis=1)
+        observed_disagreement = number - (np.trace(coincidences) - omitted_equal)
+        chance_disagreement = number * number - (totals * totals).sum(axis=1)
     else:
         ranks = np.cumsum(totals, axis=1) - totals / 2.0
-        at = ranks if level == "ordinal" else np.broadcast_to(positions, totals.shape)
+        level_positions = ranks if level == "ordinal" else np.broadcast_to(positions, totals.shape)
         # Centred, so that squares of large numbers lose no digits.
-        center = (totals * at).sum(axis=1, keepdims=True) / np.maximum(number, 1.0)[:, None]
-        at = at - center
-        squares = (totals * at * at).sum(axis=1)
-        item_at = at[owner]
-        products = (omitted * item_at).sum(axis=1) ** 2 - (omitted * item_at * item_at).sum(axis=1)
+        center = (totals * level_positions).sum(axis=1, keepdims=True) / np.maximum(number, 1.0)[
+            :, None
+        ]
+        level_positions = level_positions - center
+        squares = (totals * level_positions * level_positions).sum(axis=1)
+        item_positions = level_positions[owner]
+        products = (omitted_counts * item_positions).sum(axis=1) ** 2 - (
+            omitted_counts * item_positions * item_positions
+        ).sum(axis=1)
         omitted_products = np.bincount(owner, omitted_weights * products)
-        all_products = (at @ together * at).sum(axis=1)
-        observed = 2.0 * (squares - (all_products - omitted_products))
-        by_chance = 2.0 * number * squares
+        all_products = (level_positions @ coincidences * level_positions).sum(axis=1)
+        observed_disagreement = 2.0 * (squares - (all_products - omitted_products))
+        chance_disagreement = 2.0 * number * squares
     undefined = np.full(len(number), np.nan)
-    ratio = np.divide(observed * (number - 1.0), by_chance, out=undefined, where=by_chance > 0.0)
+    ratio = np.divide(
+        observed_disagreement * (number - 1.0),
+        chance_disagreement,
+        out=undefined,
+        where=chance_disagreement > 0.0,
+    )
     return np.asarray(1.0 - ratio)
 
 
@@ -264,13 +281,13 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     if not has_pair.any():
         return None
     _, cluster_codes = np.unique(clusters, return_inverse=True)
-    without = []
+    jackknife_means = []
     for kept in jackknife_parts(cluster_codes):
         # A pair with just enough items stays: what is left out must change the mean alone.
-        changed = _excess_similarity(table[:, kept], 1)[upper]
-        without.append(np.nan_to_num(changed[has_pair]).mean())
+        excess_without = _excess_similarity(table[:, kept], 1)[upper]
+        jackknife_means.append(np.nan_to_num(excess_without[has_pair]).mean())
     value = float(excess[has_pair].mean())
-    return jackknife_interval(value, np.array(without)).within(-1.0, 1.0)
+    return jackknife_interval(value, np.array(jackknife_means)).within(-1.0, 1.0)
 
 
 def _excess_similarity(table: Floats, least: int) -> Floats:
@@ -285,19 +302,21 @@ def _compare_selections(
     medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
     for rater in np.flatnonzero(is_rated.any(axis=1)):
         medians[rater] = np.median(table[rater, is_rated[rater]])
-    above = table > medians[:, None]
+    is_above_median = table > medians[:, None]
     for first in range(len(table)):
         for second in range(first, len(table)):
-            both = is_rated[first] & is_rated[second]
-            if np.count_nonzero(both) >= max(1, least):
-                result[first, second] = similarity(above[first, both], above[second, both])
+            rated_by_both = is_rated[first] & is_rated[second]
+            if np.count_nonzero(rated_by_both) >= max(1, least):
+                result[first, second] = similarity(
+                    is_above_median[first, rated_by_both], is_above_median[second, rated_by_both]
+                )
                 result[second, first] = result[first, second]
     return result
 
 
 def _jaccard(first: Bools, second: Bools) -> float:
-    either = np.count_nonzero(first | second)
-    return np.count_nonzero(first & second) / either if either else np.nan
+    chosen_by_either = np.count_nonzero(first | second)
+    return np.count_nonzero(first & second) / chosen_by_either if chosen_by_either else np.nan
 
 
 def _expected_jaccard(first: Bools, second: Bools) -> float:
@@ -308,12 +327,12 @@ def _expected_jaccard(first: Bools, second: Bools) -> float:
 
 # A jackknife meets the same sizes again: the cache saves two thirds of the time.
 @lru_cache(maxsize=1 << 16)
-def _mean_of_selections(items: int, smaller: int, larger: int) -> float:
+def _mean_of_selections(items: int, smaller_count: int, larger_count: int) -> float:
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    if not larger:
+    if not larger_count:
         return np.nan
-    overlap = np.arange(smaller + 1)
-    chances = stats.hypergeom.pmf(overlap, items, larger, smaller)
-    similarities = overlap / (larger + smaller - overlap)
-    return float(chances @ similarities)
+    overlap = np.arange(smaller_count + 1)
+    chances = stats.hypergeom.pmf(overlap, items, larger_count, smaller_count)
+    similarity_by_overlap = overlap / (larger_count + smaller_count - overlap)
+    return float(chances @ similarity_by_overlap)

@@ -96,22 +96,24 @@ def mean_over(values: ArrayLike, clusters: ArrayLike) -> Estimate | None:
     return ratio_interval(np.bincount(codes, values), np.bincount(codes))
 
 
-def jackknife_interval(value: float, without: Floats, freedom: int | None = None) -> Estimate:
+def jackknife_interval(
+    value: float, jackknife_values: Floats, freedom: int | None = None
+) -> Estimate:
     """Return the interval of any smooth estimate from the estimates without each cluster, [G].
 
     Its degrees of `freedom` are fewer than G - 1, the default, if the variance is mostly that of a few clusters.
     Raises PlanError for an estimate that is not finite.
     """
-    count = len(without)
-    changes = as_finite("without", without) - value
+    count = len(jackknife_values)
+    changes = as_finite("jackknife_values", jackknife_values) - value
     if count < 2:
         return Estimate(value, None, None, None, count)
-    largest = float(np.abs(changes).max())
-    if largest <= _ROUNDING_ERROR * max(1.0, abs(value)):
+    largest_change = float(np.abs(changes).max())
+    if largest_change <= _ROUNDING_ERROR * max(1.0, abs(value)):
         return Estimate(value, None, None, 0.0, count)
     # Scaled by the largest change, so that no square overflows or vanishes.
-    squares = math.fsum((changes / largest) ** 2)
-    error = largest * math.sqrt((count - 1) / count * squares)
+    squares = math.fsum((changes / largest_change) ** 2)
+    error = largest_change * math.sqrt((count - 1) / count * squares)
     if freedom is None:
         freedom = count - 1
     half_width = t_quantile(freedom) * error
@@ -131,8 +133,8 @@ def difference_interval(sums: Floats, counts: Floats) -> Estimate:
     fewest = int((counts > 0.0).sum(axis=1).min())
     if (counts >= sizes).any():
         return Estimate(difference, None, None, None, fewest)
-    without = means + (counts * means - sums) / (sizes - counts)
-    estimate = jackknife_interval(difference, without[0] - without[1], fewest - 1)
+    jackknife_means = means + (counts * means - sums) / (sizes - counts)
+    estimate = jackknife_interval(difference, jackknife_means[0] - jackknife_means[1], fewest - 1)
     return estimate._replace(clusters=fewest)
 
 
@@ -206,16 +208,16 @@ def bounded_interval(
         return estimate and estimate._replace(low=None, high=None, error=None)
     totals = np.asarray(sums, dtype=np.float64)
     weights = np.asarray(sizes, dtype=np.float64)
-    typical = float(weights.sum()) / estimate.clusters
-    more_totals = np.append(totals, [least * typical, most * typical])
-    more_weights = np.append(weights, [typical, typical])
-    more = ratio_interval(more_totals, more_weights)
-    assert more is not None  # it has the same clusters, and two more
-    assert more.error is not None  # two of its clusters differ
-    error = math.sqrt(more.error**2 + more_variance)
-    half_width = t_quantile(more.clusters - 1) * error
-    low = max(least, more.value - half_width)
-    high = min(most, more.value + half_width)
+    typical_weight = float(weights.sum()) / estimate.clusters
+    more_totals = np.append(totals, [least * typical_weight, most * typical_weight])
+    more_weights = np.append(weights, [typical_weight, typical_weight])
+    wider_estimate = ratio_interval(more_totals, more_weights)
+    assert wider_estimate is not None  # it has the same clusters, and two more
+    assert wider_estimate.error is not None  # two of its clusters differ
+    error = math.sqrt(wider_estimate.error**2 + more_variance)
+    half_width = t_quantile(wider_estimate.clusters - 1) * error
+    low = max(least, wider_estimate.value - half_width)
+    high = min(most, wider_estimate.value + half_width)
     return Estimate(estimate.value, low, high, error, estimate.clusters)
 
 
@@ -238,8 +240,8 @@ def mean_interval(
     if len(sums) < 2 or resamples == 0:
         return None, None
     means = []
-    for drawn in draw_clusters(len(sums), resamples, seed):
-        means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
+    for drawn_clusters in draw_clusters(len(sums), resamples, seed):
+        means.append(sums[drawn_clusters].sum(axis=1) / sizes[drawn_clusters].sum(axis=1))
     low, high = np.quantile(np.concatenate(means), QUANTILES)
     return float(low), float(high)
 
@@ -323,13 +325,13 @@ def share_of_trials(counts: Floats, trials: Floats) -> Share:
     if clusters == 1:
         return Share(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
-        unseen = unseen_share(clusters)
-        low = 1.0 - unseen if share else 0.0
-        high = 1.0 if share else unseen
+        max_unseen = unseen_share(clusters)
+        low = 1.0 - max_unseen if share else 0.0
+        high = 1.0 if share else max_unseen
         return Share(share, low, high, float(clusters), clusters)
-    effective = _effective_trials(counts, trials)
-    low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
-    return Share(share, low, high, effective, clusters)
+    effective_trials = _effective_trials(counts, trials)
+    low, high = wilson(share * effective_trials, effective_trials, t_quantile(clusters - 1))
+    return Share(share, low, high, effective_trials, clusters)
 
 
 def _effective_trials(hits: Floats, sizes: Floats) -> float:
@@ -357,7 +359,7 @@ ONE_SIDED = (1.0 - CONFIDENCE_LEVEL) / 2
 _MIN_PLANNED_TASKS = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
 _MIN_P = 1e-12
-_MAX_TASKS = 1_000_000
+_MAX_CLUSTERS = 1_000_000
 
 
 def unseen_share(clusters: int, level: float = ONE_SIDED) -> float:
@@ -386,9 +388,9 @@ def lower_bound(
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
-    unseen = unseen_share(count, level)
+    max_unseen = unseen_share(count, level)
     half_width = t_quantile(count - 1, 1.0 - level) * error
-    return float(estimate.value - half_width - unseen * largest_loss)
+    return float(estimate.value - half_width - max_unseen * largest_loss)
 
 
 def no_worse_p(estimate: Estimate, margin: float, largest_loss: float) -> float:
@@ -418,7 +420,7 @@ def needed_clusters(estimate: Estimate, margin: float, largest_loss: float) -> i
     def is_enough(clusters: int) -> bool:
         return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
 
-    counts = range(2, _MAX_TASKS + 1)
+    counts = range(2, _MAX_CLUSTERS + 1)
     index = bisect_left(counts, True, key=is_enough)
     return counts[index] if index < len(counts) else None
 

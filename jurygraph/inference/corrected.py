@@ -85,15 +85,17 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     sizes = sample.sums(np.ones(len(sample.labels)))
     tasks = int(np.count_nonzero(sizes))
     corrected_labels = sample.labels - weight * sample.predictions
-    value, without = _mean_and_without(sample.sums(corrected_labels), sizes)
+    value, jackknife_means = _mean_and_without(sample.sums(corrected_labels), sizes)
     if weight:
         other_sizes = sample.other_sums(np.ones(len(sample.others)))
         other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
         value += weight * other
-        without = without + weight * others_without
+        jackknife_means = jackknife_means + weight * others_without
     estimate = Estimate(value, None, None, None, tasks)
-    if tasks > 1 and np.isfinite(without).all():
-        estimate = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    if tasks > 1 and np.isfinite(jackknife_means).all():
+        estimate = jackknife_interval(value, jackknife_means, freedom=tasks - 1)._replace(
+            clusters=tasks
+        )
     if scale is None:
         return estimate
     return _with_unseen(estimate, sample, *scale).within(*scale)
@@ -103,16 +105,16 @@ def _with_unseen(
     estimate: Estimate, sample: LabelledSample, lowest: float, highest: float
 ) -> Estimate:
     """Return the estimate with an interval that counts labels, or errors of the judge, of which no task has any."""
-    unseen = unseen_share(estimate.clusters)
+    max_unseen = unseen_share(estimate.clusters)
     label = float(sample.labels[0])
     if estimate.error is not None and not np.ptp(sample.labels):
-        low = label - unseen * (label - lowest)
-        high = label + unseen * (highest - label)
+        low = label - max_unseen * (label - lowest)
+        high = label + max_unseen * (highest - label)
         return estimate._replace(low=low, high=high)
     is_never_wrong = np.array_equal(sample.labels, sample.predictions)
     if estimate.low is None or estimate.high is None or not is_never_wrong:
         return estimate
-    unseen_range = unseen * (highest - lowest)
+    unseen_range = max_unseen * (highest - lowest)
     return estimate._replace(low=estimate.low - unseen_range, high=estimate.high + unseen_range)
 
 
@@ -123,16 +125,16 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     says nothing. The ends are None if that is so without one of the tasks. A TPR or TNR of exactly 1 counts for them
     as what the tasks with such labels can exclude.
     """
-    positive = sample.labels == 1.0
-    predicted = sample.predictions == 1.0
+    is_positive = sample.labels == 1.0
+    is_predicted = sample.predictions == 1.0
     # In the order of `_true_rate`.
     columns = [
-        positive,
-        positive & predicted,
-        ~positive,
-        ~positive & ~predicted,
-        np.ones(len(predicted)),
-        predicted,
+        is_positive,
+        is_positive & is_predicted,
+        ~is_positive,
+        ~is_positive & ~is_predicted,
+        np.ones(len(is_predicted)),
+        is_predicted,
     ]
     sums = [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
     counts = np.array(sums)  # [6, G]
@@ -143,10 +145,12 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     if math.isnan(value):
         return None
     tasks = int(np.count_nonzero(counts[0] + counts[2]))
-    without = np.asarray(_true_rate(totals[:, None] - counts))
-    if tasks < 2 or np.isnan(without).any():
+    jackknife_rates = np.asarray(_true_rate(totals[:, None] - counts))
+    if tasks < 2 or np.isnan(jackknife_rates).any():
         return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, without, freedom=tasks - 1)._replace(clusters=tasks)
+    interval = jackknife_interval(value, jackknife_rates, freedom=tasks - 1)._replace(
+        clusters=tasks
+    )
     return _with_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
 
 
@@ -160,16 +164,22 @@ def _with_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     high = estimate.high
     if low is None or high is None:
         return estimate
-    positives, found, negatives, rejected = counts
+    positives, true_positives, negatives, true_negatives = counts
     # Youden's: TPR + TNR - 1
-    informedness = float(found.sum() / positives.sum() + rejected.sum() / negatives.sum() - 1.0)
-    if found.sum() == positives.sum():
-        least = informedness - unseen_share(int(np.count_nonzero(positives)))
-        high = high * informedness / least if least > 0.0 else 1.0
-    if rejected.sum() == negatives.sum():
-        unseen = unseen_share(int(np.count_nonzero(negatives)))
-        least = informedness - unseen
-        low = (low * informedness - unseen) / least if least > 0.0 else 0.0
+    informedness = float(
+        true_positives.sum() / positives.sum() + true_negatives.sum() / negatives.sum() - 1.0
+    )
+    if true_positives.sum() == positives.sum():
+        lowest_informedness = informedness - unseen_share(int(np.count_nonzero(positives)))
+        high = high * informedness / lowest_informedness if lowest_informedness > 0.0 else 1.0
+    if true_negatives.sum() == negatives.sum():
+        max_unseen = unseen_share(int(np.count_nonzero(negatives)))
+        lowest_informedness = informedness - max_unseen
+        low = (
+            (low * informedness - max_unseen) / lowest_informedness
+            if lowest_informedness > 0.0
+            else 0.0
+        )
     return estimate._replace(low=low, high=high)
 
 
@@ -200,11 +210,11 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
 
     Both are the jackknife's of the sample, with the design effect of its tasks, rescaled to n and N.
     """
-    labelled = len(sample.labels)
-    items = labelled + len(sample.others)
+    labelled_count = len(sample.labels)
+    items = labelled_count + len(sample.others)
     rest = items - count
     weight = _weight(sample, count / rest) if rest else 0.0
-    sizes = sample.sums(np.ones(labelled))
+    sizes = sample.sums(np.ones(labelled_count))
     residual_sums = sample.sums(sample.labels - weight * sample.predictions)
     residuals = ratio_interval(residual_sums, sizes)
     verdict_sums = sample.sums(sample.predictions) + sample.other_sums(sample.others)
@@ -212,31 +222,31 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     verdicts = ratio_interval(verdict_sums, verdict_sizes)
     assert residuals is not None
     assert verdicts is not None  # there are tasks with labels
-    variance = (residuals.error or 0.0) ** 2 * labelled / count
+    variance = (residuals.error or 0.0) ** 2 * labelled_count / count
     if rest:
         variance += weight**2 * (verdicts.error or 0.0) ** 2 * items / rest
-    tasks = max(2, round(residuals.clusters * count / labelled))
-    unseen = unseen_share(tasks) * (scale[1] - scale[0])
+    tasks = max(2, round(residuals.clusters * count / labelled_count))
+    max_unseen = unseen_share(tasks) * (scale[1] - scale[0])
     if not np.ptp(sample.labels):
-        return unseen / 2.0
+        return max_unseen / 2.0
     half_width = t_quantile(tasks - 1) * math.sqrt(variance)
     is_never_wrong = np.array_equal(sample.labels, sample.predictions)
-    return half_width + unseen if is_never_wrong else half_width
+    return half_width + max_unseen if is_never_wrong else half_width
 
 
 def _mean_and_without(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
     """Return Σ sums / Σ sizes, and the same without each cluster, [G]; NaN where nothing is left."""
     rest = sizes.sum() - sizes
     undefined = np.full(len(sums), np.nan)
-    without = np.divide(sums.sum() - sums, rest, out=undefined, where=rest > 0.0)
-    return float(sums.sum() / sizes.sum()), without
+    jackknife_means = np.divide(sums.sum() - sums, rest, out=undefined, where=rest > 0.0)
+    return float(sums.sum() / sizes.sum()), jackknife_means
 
 
 def _true_rate(counts: Floats) -> Floats:
     """Return π from counts of positives, true ones, negatives, true ones, all and those said, [6, ...]; else NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        positives, found, negatives, rejected, items, predicted = counts
-        tpr = found / positives
-        tnr = rejected / negatives
-        rate = (predicted / items + tnr - 1.0) / (tpr + tnr - 1.0)
+        positives, true_positives, negatives, true_negatives, items, predicted_positives = counts
+        tpr = true_positives / positives
+        tnr = true_negatives / negatives
+        rate = (predicted_positives / items + tnr - 1.0) / (tpr + tnr - 1.0)
         return np.where(tpr + tnr > 1.0, rate, np.nan)

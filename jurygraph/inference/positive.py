@@ -29,7 +29,7 @@ class _Means(NamedTuple):
     """
 
     value: float
-    without: Floats
+    jackknife_means: Floats
     largest: float
 
 
@@ -42,25 +42,27 @@ def _means_of(values: Clustered, clusters: Iterable[str]) -> _Means | None:
     if count == 0:
         return None
     with np.errstate(invalid="ignore"):
-        without = (total - sums) / (count - sizes)
-    twice = (total + sums) / (count + sizes)  # with each cluster counted twice
-    return _Means(total / count, without, float(np.max(twice)))
+        jackknife_means = (total - sums) / (count - sizes)
+    means_counted_twice = (total + sums) / (count + sizes)  # with each cluster counted twice
+    return _Means(total / count, jackknife_means, float(np.max(means_counted_twice)))
 
 
-def _log_interval(value: float, without: Floats) -> Estimate:
+def _log_interval(value: float, jackknife_values: Floats) -> Estimate:
     """Return a value with its jackknife interval on the logarithm, of which its error is.
 
     It has no ends where a value is 0, infinite or unknown without some cluster, or where they are too far apart.
     """
-    unknown = Estimate(value, None, None, None, len(without))
-    if len(without) < 2 or not np.all((without > 0.0) & (without < math.inf)):
-        return unknown
-    error = jackknife_interval(math.log(value), np.log(without)).error
-    half_width = t_quantile(len(without) - 1) * (error or 0.0)
+    unknown_estimate = Estimate(value, None, None, None, len(jackknife_values))
+    if len(jackknife_values) < 2 or not np.all(
+        (jackknife_values > 0.0) & (jackknife_values < math.inf)
+    ):
+        return unknown_estimate
+    error = jackknife_interval(math.log(value), np.log(jackknife_values)).error
+    half_width = t_quantile(len(jackknife_values) - 1) * (error or 0.0)
     if not 0.0 < half_width < _MAX_LOG_DISTANCE:
-        return unknown._replace(error=error)
+        return unknown_estimate._replace(error=error)
     factor = math.exp(half_width)
-    return Estimate(value, value / factor, value * factor, error, len(without))
+    return Estimate(value, value / factor, value * factor, error, len(jackknife_values))
 
 
 def positive_mean(values: Clustered) -> Estimate | None:
@@ -68,7 +70,7 @@ def positive_mean(values: Clustered) -> Estimate | None:
     means = _means_of(values, values)
     if means is None:
         return None
-    interval = _log_interval(means.value, means.without)
+    interval = _log_interval(means.value, means.jackknife_means)
     if interval.error is None or interval.high is None:
         return interval
     high = interval.high * means.largest / means.value
@@ -76,41 +78,45 @@ def positive_mean(values: Clustered) -> Estimate | None:
     return interval._replace(high=high, error=error)
 
 
-def ratio_of_means(above: Clustered, below: Clustered, factor: float = 1.0) -> Estimate | None:
+def ratio_of_means(
+    numerator_values: Clustered, denominator_values: Clustered, factor: float = 1.0
+) -> Estimate | None:
     """Return a factor times the ratio of two means over units, with its 95 % interval over clusters.
 
-    Its error is on the logarithm. It is infinite if only the mean below is 0, and None if that of no unit is known, or
-    if both are 0. It has no ends where a cluster holds all units of one side, or where the ratio without some cluster
-    is 0 or infinite.
+    Its error is on the logarithm. It is infinite if only the denominator is 0, and None if both are 0, or if one has
+    no unit. It has no ends where a cluster holds all units of one side, or where the ratio without some cluster is 0 or
+    infinite.
     """
-    clusters = sorted(above.keys() | below.keys())
-    numerator = _means_of(above, clusters)
-    denominator = _means_of(below, clusters)
+    clusters = sorted(numerator_values.keys() | denominator_values.keys())
+    numerator = _means_of(numerator_values, clusters)
+    denominator = _means_of(denominator_values, clusters)
     if numerator is None or denominator is None:
         return None
     if denominator.value == 0.0:
         return Estimate(math.inf, None, None, None, len(clusters)) if numerator.value else None
-    # Without its only noisy cluster, the mean below is 0.
+    # Without its only noisy cluster, the denominator is 0.
     with np.errstate(divide="ignore", invalid="ignore"):
-        without = numerator.without / denominator.without
-    return _log_interval(factor * numerator.value / denominator.value, factor * without)
+        jackknife_ratios = numerator.jackknife_means / denominator.jackknife_means
+    return _log_interval(factor * numerator.value / denominator.value, factor * jackknife_ratios)
 
 
-def difference_of_means(above: Clustered, below: Clustered) -> Estimate | None:
+def difference_of_means(first_values: Clustered, second_values: Clustered) -> Estimate | None:
     """Return the difference of two means over units with its 95 % interval over clusters; None if one has no unit.
 
     The ends follow from those of both means, so that it is as skewed as they are (MOVER; Zou & Donner 2008). They count
     both as independent: wider than needed where the same clusters are noisy in both. It has no error, and no ends where
     a mean has none.
     """
-    first = positive_mean(above)
-    second = positive_mean(below)
+    first = positive_mean(first_values)
+    second = positive_mean(second_values)
     if first is None or second is None:
         return None
-    clusters = above.keys() | below.keys()
+    clusters = first_values.keys() | second_values.keys()
     difference = Estimate(first.value - second.value, None, None, None, len(clusters))
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return difference
-    to_low = math.hypot(first.value - first.low, second.high - second.value)
-    to_high = math.hypot(first.high - first.value, second.value - second.low)
-    return difference._replace(low=difference.value - to_low, high=difference.value + to_high)
+    lower_margin = math.hypot(first.value - first.low, second.high - second.value)
+    upper_margin = math.hypot(first.high - first.value, second.value - second.low)
+    return difference._replace(
+        low=difference.value - lower_margin, high=difference.value + upper_margin
+    )

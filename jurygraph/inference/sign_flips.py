@@ -42,34 +42,34 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     if not len(values):
         return None
     sizes = np.sort(np.abs(values))
-    largest = float(sizes[-1])
+    largest_size = float(sizes[-1])
     # Scaled, no sum overflows.
-    scaled = sizes / largest
-    observed = abs(math.fsum(values / largest))
-    spread = math.fsum(scaled)
+    scaled_sizes = sizes / largest_size
+    observed_sum = abs(math.fsum(values / largest_size))
+    spread = math.fsum(scaled_sizes)
     is_whole_numbered = (sizes == np.round(sizes)).all()
-    if spread * largest * len(sizes) <= MAX_CELLS and is_whole_numbered:
+    if spread * largest_size * len(sizes) <= MAX_CELLS and is_whole_numbered:
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
-    least = observed - ROUNDING_ERROR * spread  # equal sums can differ in their last bits
-    if least <= 0.0:
+    least_sum = observed_sum - ROUNDING_ERROR * spread  # equal sums can differ in their last bits
+    if least_sum <= 0.0:
         return 1.0
-    variance = math.fsum(scaled**2)
+    variance = math.fsum(scaled_sizes**2)
     if len(sizes) > MAX_SAMPLED and variance > len(sizes) / 100:  # no few tasks carry all of it
-        return math.erfc(observed / math.sqrt(2.0 * variance))
+        return math.erfc(observed_sum / math.sqrt(2.0 * variance))
     if len(sizes) <= MAX_ENUMERATED:
-        is_at_least_observed = np.abs(_sums_of_all_flips(scaled)) >= least
+        is_at_least_observed = np.abs(_sums_of_all_flips(scaled_sizes)) >= least_sum
         return float(is_at_least_observed.mean())
-    return _sampled_tail(scaled, least, seed)
+    return _sampled_tail(scaled_sizes, least_sum, seed)
 
 
 def flippable_sums(sums: ArrayLike) -> Floats:
     """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
     values = as_finite("sums", sums)
-    largest = float(np.abs(values).max(initial=0.0))
-    return values[np.abs(values) > ROUNDING_ERROR * max(1.0, largest)]
+    largest_value = float(np.abs(values).max(initial=0.0))
+    return values[np.abs(values) > ROUNDING_ERROR * max(1.0, largest_value)]
 
 
-def _integer_tail(sizes: Ints, observed: int) -> float:
+def _integer_tail(sizes: Ints, observed_sum: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
     chances = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
@@ -77,10 +77,10 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
         next_chances[: len(chances)] = 0.5 * chances
         next_chances[int(size) :] += 0.5 * chances
         chances = next_chances
-    if observed == 0:
+    if observed_sum == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.
-    most_flipped = (int(sizes.sum()) - observed) // 2
+    most_flipped = (int(sizes.sum()) - observed_sum) // 2
     return min(1.0, 2.0 * math.fsum(chances[: most_flipped + 1]))
 
 
@@ -92,8 +92,8 @@ def _sums_of_all_flips(values: Floats) -> Floats:
     return sums
 
 
-def _sampled_tail(values: Floats, least: float, seed: int) -> float:
-    """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
+def _sampled_tail(values: Floats, least_sum: float, seed: int) -> float:
+    """Return the share of random flips of at least `least_sum`; a random byte flips eight tasks at once."""
     padding = np.zeros(-len(values) % 8)
     rows_of_eight = np.concatenate([values, padding]).reshape(-1, 8)
     all_bytes = np.arange(256, dtype=np.uint8)
@@ -105,11 +105,11 @@ def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, RANDOM_FLIP_COUNT, batch):
         flips = min(batch, RANDOM_FLIP_COUNT - start)
-        drawn = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
+        drawn_bytes = rng.integers(0, 256, (flips, len(sums)), dtype=np.uint8)
         flipped_sums = np.zeros(flips)
-        for byte_sums, byte in zip(sums, drawn.T, strict=True):
+        for byte_sums, byte in zip(sums, drawn_bytes.T, strict=True):
             flipped_sums += byte_sums.take(byte)
-        hits += int(np.count_nonzero(np.abs(flipped_sums) >= least))
+        hits += int(np.count_nonzero(np.abs(flipped_sums) >= least_sum))
     return (1 + hits) / (1 + RANDOM_FLIP_COUNT)
 
 
@@ -118,14 +118,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     A missing p-value was no test: it stays None and does not count.
     """
-    tested = [index for index, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[index] for index in tested], dtype=np.float64)
+    tested_indices = [index for index, p in enumerate(p_values) if p is not None]
+    p = np.array([p_values[index] for index in tested_indices], dtype=np.float64)
     order = np.argsort(p, kind="stable")
     # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
     multiplied_p = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
+    adjusted_values = np.empty(len(p))
+    adjusted_values[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
     result: list[float | None] = [None] * len(p_values)
-    for index, adjusted_p in zip(tested, adjusted, strict=True):
+    for index, adjusted_p in zip(tested_indices, adjusted_values, strict=True):
         result[index] = float(adjusted_p)
     return result

@@ -67,19 +67,22 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | Non
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
     rounding = _ROUNDING_ERROR * max(variance, _ROUNDING_ERROR * float(np.mean(numbers**2)))
-    raw = _components(centered, unit_codes, rounding)
-    if np.isnan(raw).any():
+    raw_components = _components(centered, unit_codes, rounding)
+    if np.isnan(raw_components).any():
         return None
-    without = []
+    jackknife_rows = []
     for kept in jackknife_parts(unit_codes[0]):
         kept_codes = [codes[kept] for codes in unit_codes]
-        without.append(_components(centered[kept], kept_codes, rounding))
+        jackknife_rows.append(_components(centered[kept], kept_codes, rounding))
     units = (*(int(codes.max()) + 1 for codes in unit_codes), len(numbers))
     # The mean number of inner units in an outer one.
     sizes = [inner / outer for outer, inner in pairwise(units)]
-    changed = np.array(without)
-    correlations = [_correlation(raw, changed, level, size) for level, size in enumerate(sizes)]
-    components = raw.tolist()
+    jackknife_components = np.array(jackknife_rows)
+    correlations = [
+        _correlation(raw_components, jackknife_components, level, size)
+        for level, size in enumerate(sizes)
+    ]
+    components = raw_components.tolist()
     return VarianceSplit(
         raw=tuple(components),
         components=tuple(max(0.0, component) for component in components),
@@ -103,8 +106,8 @@ def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
         ids, units = np.unique(np.asarray(level), return_inverse=True)
         check_shape(f"level {number}", units, numbers.shape)
         if unit_codes:
-            outer = unit_codes[-1]
-            is_mixed = outer != _outer_unit(outer, units)[units]
+            outer_codes = unit_codes[-1]
+            is_mixed = outer_codes != _outer_unit(outer_codes, units)[units]
             if is_mixed.any():
                 raise PlanError(
                     f"unit {ids[units[is_mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
@@ -127,9 +130,9 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
 
     def times(outer: int, inner: int) -> float:
         """Return how often the component of a level is in the expected squares of another one."""
-        deeper = max(outer, inner)  # an inner unit has all of its members in one outer unit
-        outer_sizes = sizes[outer][_outer_unit(levels[outer], levels[deeper])]
-        return _sum_of_ratios(sizes[deeper] ** 2, outer_sizes)
+        deeper_level = max(outer, inner)  # an inner unit has all of its members in one outer unit
+        outer_sizes = sizes[outer][_outer_unit(levels[outer], levels[deeper_level])]
+        return _sum_of_ratios(sizes[deeper_level] ** 2, outer_sizes)
 
     # From the innermost level outwards: expected squares contain the components of all inner levels.
     solved = np.zeros(len(levels))
@@ -142,9 +145,9 @@ def _components(numbers: Floats, unit_codes: Sequence[Ints], rounding: float) ->
     return np.where(np.abs(solved[1:]) <= rounding, 0.0, solved[1:])
 
 
-def _sum_of_ratios(above: Floats | Ints, below: Floats) -> float:
-    is_counted = below > 0.0
-    return float(np.sum(above[is_counted] / below[is_counted]))
+def _sum_of_ratios(numerators: Floats | Ints, denominators: Floats) -> float:
+    is_counted = denominators > 0.0
+    return float(np.sum(numerators[is_counted] / denominators[is_counted]))
 
 
 def _outer_unit(outer: Ints, level: Ints) -> Ints:
@@ -154,13 +157,15 @@ def _outer_unit(outer: Ints, level: Ints) -> Ints:
     return outer_of
 
 
-def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estimate | None:
+def _correlation(
+    raw_components: Floats, jackknife_components: Floats, level: int, size: float
+) -> Estimate | None:
     """Return Σ σ²_0..level / σ² with its interval by log F, F = (1 + (size - 1) ρ) / (1 - ρ)."""
-    if raw.sum() <= 0.0:
+    if raw_components.sum() <= 0.0:
         return None
-    value = float(raw[: level + 1].sum() / raw.sum())
-    estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(without))
-    ratios = _log_ratio(np.vstack([raw, without]), level, size)
+    value = float(raw_components[: level + 1].sum() / raw_components.sum())
+    estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(jackknife_components))
+    ratios = _log_ratio(np.vstack([raw_components, jackknife_components]), level, size)
     if not np.isfinite(ratios).all():
         return estimate
     log_f = jackknife_interval(float(ratios[0]), ratios[1:])
@@ -179,7 +184,7 @@ def _correlation_at(log_f: float, size: float) -> float:
 
 
 def _log_ratio(components: Floats, level: int, size: float) -> Floats:
-    outer = components[:, : level + 1].sum(axis=1)
-    inner = components[:, level + 1 :].sum(axis=1)
+    outer_variance = components[:, : level + 1].sum(axis=1)
+    inner_variance = components[:, level + 1 :].sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log((size * outer + inner) / inner))
+        return np.asarray(np.log((size * outer_variance + inner_variance) / inner_variance))

@@ -55,11 +55,13 @@ def trl_normalize_then_sum(groups: Groups) -> Advantages:
     """Return TRL's advantages with `normalize_then_sum` (trl 1.16.0, grpo_trainer.py:2790)."""
     sums = []
     for group in groups:
-        scaled = np.empty_like(group)
+        scaled_rewards = np.empty_like(group)
         for function in range(group.shape[1]):
             rewards = group[:, function]
-            scaled[:, function] = (rewards - np.nanmean(rewards)) / (_nan_std(rewards) + 1e-4)
-        sums.append(_sum_functions(scaled, has_mask=True))
+            scaled_rewards[:, function] = (rewards - np.nanmean(rewards)) / (
+                _nan_std(rewards) + 1e-4
+            )
+        sums.append(_sum_functions(scaled_rewards, has_mask=True))
     batch = np.concatenate(sums)
     mean, std = np.nanmean(batch), _nan_std(batch)
     return [np.nan_to_num((rewards - mean) / (std + 1e-4)) for rewards in sums]
@@ -184,31 +186,41 @@ def measure_effect(setting: TrainerSetting, rule: FailedRewardRule, functions: i
     By `mask`, the second function returns None where the judge failed, as those of `trl.reward_functions` do; by
     `none` it does not.
     """
-    before: list[Floats] = []
-    after: list[Floats] = []
+    judged_batches: list[Floats] = []
+    filled_batches: list[Floats] = []
     for rewards in JUDGED_REWARDS:
         is_judged = np.array([reward is not None for reward in rewards])
-        filled = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
+        filled_rewards = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
         form = (
             np.where(is_judged, FORM_REWARDS, np.nan) if rule == "mask" else np.array(FORM_REWARDS)
         )
-        batch = np.stack([filled, form][:functions], axis=1)
-        before.append(batch[is_judged])
-        after.append(batch)
+        batch = np.stack([filled_rewards, form][:functions], axis=1)
+        judged_batches.append(batch[is_judged])
+        filled_batches.append(batch)
     with np.errstate(invalid="ignore"):
-        wanted = np.concatenate(setting.compute(before))
-        given_rewards = np.concatenate(setting.compute(after))
+        expected_advantages = np.concatenate(setting.compute(judged_batches))
+        actual_advantages = np.concatenate(setting.compute(filled_batches))
     judged = np.array([reward is not None for rewards in JUDGED_REWARDS for reward in rewards])
-    return FailedEffect(_find_factor(wanted, given_rewards[judged]), given_rewards[~judged])
+    return FailedEffect(
+        _find_factor(expected_advantages, actual_advantages[judged]), actual_advantages[~judged]
+    )
 
 
-def _find_factor(wanted: Floats, given_rewards: Floats) -> float | None:
+def _find_factor(expected_advantages: Floats, actual_advantages: Floats) -> float | None:
     """Return the factor of the advantages in the group with failed rewards, the first."""
     size = sum(reward is not None for reward in JUDGED_REWARDS[0])
     first, others = slice(0, size), slice(size, None)
-    factor = float(given_rewards[first] @ wanted[first] / (wanted[first] @ wanted[first]))
-    is_one = np.allclose(given_rewards[first], factor * wanted[first], rtol=0, atol=TOLERANCE)
-    if not is_one or not np.allclose(given_rewards[others], wanted[others], rtol=0, atol=TOLERANCE):
+    factor = float(
+        actual_advantages[first]
+        @ expected_advantages[first]
+        / (expected_advantages[first] @ expected_advantages[first])
+    )
+    is_one = np.allclose(
+        actual_advantages[first], factor * expected_advantages[first], rtol=0, atol=TOLERANCE
+    )
+    if not is_one or not np.allclose(
+        actual_advantages[others], expected_advantages[others], rtol=0, atol=TOLERANCE
+    ):
         return None
     return factor
 

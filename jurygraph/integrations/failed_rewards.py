@@ -92,11 +92,11 @@ def fill_failed(
     """
     values = list(rewards)
     judged = [value for value in values if value is not None]
-    failed = len(values) - len(judged)
-    if not failed or rule in ("none", "mask"):
+    failed_count = len(values) - len(judged)
+    if not failed_count or rule in ("none", "mask"):
         return FilledRewards(values, 0, 1.0)
     if rule == "raise":
-        raise NoRewardError(f"{failed} of {len(values)} rewards failed, and {setting}{why}")
+        raise NoRewardError(f"{failed_count} of {len(values)} rewards failed, and {setting}{why}")
     if rule == "neutral":
         if not judged:
             problem = (
@@ -109,8 +109,8 @@ def fill_failed(
         assert isinstance(rule, float)
         constant = rule
         factor = None
-    filled: list[float | None] = [constant if value is None else value for value in values]
-    return FilledRewards(filled, failed, factor)
+    filled_values: list[float | None] = [constant if value is None else value for value in values]
+    return FilledRewards(filled_values, failed_count, factor)
 
 
 def read_single_rule(value: str | float) -> Literal["raise"] | float:
@@ -130,8 +130,8 @@ def read_single_rule(value: str | float) -> Literal["raise"] | float:
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge."""
 
-    def __init__(self, most: int = MAX_WITHOUT_REWARD) -> None:
-        self._most = most
+    def __init__(self, max_without_reward: int = MAX_WITHOUT_REWARD) -> None:
+        self._most = max_without_reward
         self._in_a_row = 0
 
     def observe(self, rewards: Sequence[float | None], why: str = "") -> None:

@@ -43,8 +43,8 @@ def reward_func(
     jury = shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
-    opened = jury.open()
-    judged = opened.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
+    opened_jury = jury.open()
+    judged = opened_jury.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
     logs: dict[str, list[float]] = {}

@@ -16,7 +16,7 @@ from jurygraph.messages import validate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import digest_of
 
-_DIGITS = 16
+_DIGEST_LENGTH = 16
 """Hexadecimal digits of a name that is made from a task's content."""
 
 
@@ -79,8 +79,8 @@ def name_task(content: Any) -> Any:
     if not isinstance(content, Mapping) or "id" in content:
         return content
     # messages of LangChain and others are dumped, as their own `model_dump` does it
-    plain = to_jsonable_python(content, by_alias=False, fallback=dict)
-    return {**content, "id": f"prompt-{digest_of(plain)[:_DIGITS]}"}
+    plain_content = to_jsonable_python(content, by_alias=False, fallback=dict)
+    return {**content, "id": f"prompt-{digest_of(plain_content)[:_DIGEST_LENGTH]}"}
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:

@@ -257,8 +257,8 @@ class JuryScorer:
     def _warn_of_ids(self, prompts: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Log the first equal prompts, one after another, that have different ids: they are no group."""
         pairs = zip(pairwise(prompts), pairwise(tasks), strict=True)
-        for (prompt, following), (task, next_task) in pairs:
-            if prompt == following and task.id != next_task.id:
+        for (prompt, next_prompt), (task, next_task) in pairs:
+            if prompt == next_prompt and task.id != next_task.id:
                 ids = f"the ids {task.id!r} and {next_task.id!r}"
                 self._warn("samples of one prompt have %s, so that each is a group of its own", ids)
 
@@ -326,11 +326,11 @@ class JuryScorer:
             why = describe_failures(group)
             self._warn_of_failure(group, why)
             self.jury.outages.observe(rewards, why)
-            filled = self._fill(rewards, batch, why)
-            for index, trace, value in zip(members, group, filled.values, strict=True):
+            filled_rewards = self._fill(rewards, batch, why)
+            for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
                 values[index] = value
-                factors[index] = filled.factor
+                factors[index] = filled_rewards.factor
         all_traces = [trace for trace in traces if trace is not None]
         _log_metrics(columns.get("log_metric"), all_traces, factors)
         _log_columns(columns.get("log_extra"), all_traces, factors)
@@ -338,20 +338,21 @@ class JuryScorer:
 
     def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
         """Log the first failed rewards: what the trainer logs of later ones does not say why."""
-        failed = [trace.response_id for trace in group if trace.reward.value is None]
-        if failed:
+        failed_ids = [trace.response_id for trace in group if trace.reward.value is None]
+        if failed_ids:
             self._warn(
                 "%d of the %d rewards of a group failed (%s)%s (said once; jury/failed has the share of all)",
-                *(len(failed), len(group), failed[0], why),
+                *(len(failed_ids), len(group), failed_ids[0], why),
             )
 
     def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:
         normalize = batch.trainer.normalize
-        filled = fill_failed(rewards, batch.rule, normalize=normalize or "std", why=why)
+        filled_rewards = fill_failed(rewards, batch.rule, normalize=normalize or "std", why=why)
         is_sum = batch.trainer.functions not in (None, 1)
-        if filled.filled and (normalize is None or is_sum):
-            return filled._replace(factor=None)  # it depends on other groups, or other functions
-        return filled
+        if filled_rewards.filled and (normalize is None or is_sum):
+            # it depends on other groups, or other functions
+            return filled_rewards._replace(factor=None)
+        return filled_rewards
 
 
 class _Batch(NamedTuple):
@@ -377,12 +378,12 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
 def _log_metrics(log_metric: Any, traces: Sequence[Trace], factors: Iterable[float | None]) -> None:
     if log_metric is None:
         return
-    failed = sum(trace.reward.value is None for trace in traces)
-    log_metric("jury/failed", failed / len(traces))
+    failed_count = sum(trace.reward.value is None for trace in traces)
+    log_metric("jury/failed", failed_count / len(traces))
     figures: dict[str, list[float]] = {}
     for trace in traces:
-        named = {"reward": trace.reward.value, **trace.reward.components}
-        for name, value in named.items():
+        named_values = {"reward": trace.reward.value, **trace.reward.components}
+        for name, value in named_values.items():
             if value is not None:
                 figures.setdefault(name, []).append(value)
     figures["factor"] = [factor for factor in factors if factor is not None]
@@ -434,8 +435,8 @@ class MaskedReward:
         self._scorer = scorer
         self._function = function
         self._number = number
-        named = function.func if isinstance(function, partial) else function
-        self.__name__ = getattr(named, "__name__", type(named).__name__)
+        named_function = function.func if isinstance(function, partial) else function
+        self.__name__ = getattr(named_function, "__name__", type(named_function).__name__)
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
@@ -446,8 +447,10 @@ class MaskedReward:
             self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
         )
         return [
-            value if is_judged or given is not None else None
-            for value, is_judged, given in zip(values, scored.is_judged, scored.values, strict=True)
+            value if is_judged or own_value is not None else None
+            for value, is_judged, own_value in zip(
+                values, scored.is_judged, scored.values, strict=True
+            )
         ]
 
 

@@ -54,14 +54,14 @@ async def compute_score(
         raise InputError(
             "reward_kwargs: give `config`, a file, or `url`, that of `jurygraph serve`"
         )
-    extra = dict(extra_info or {})
+    extra_fields = dict(extra_info or {})
     if url is not None:
         return await _ask_server(
-            _client(url, token), solution_str, ground_truth, extra, cohort_size
+            _client(url, token), solution_str, ground_truth, extra_fields, cohort_size
         )
     assert config is not None
     jury = shared_jury(config, record)
-    task = read_task(*_read_extra(extra, ground_truth))
+    task = read_task(*_read_extra(extra_fields, ground_truth))
     trace, value = await judge_sample(jury, task, read_response(solution_str), failed)
     # every sample has the same keys, because verl takes those of the first
     components = {
@@ -75,18 +75,18 @@ async def _ask_server(
     client: RewardClient,
     solution: str,
     ground_truth: Any,
-    extra: Mapping[str, Any],
+    extra_fields: Mapping[str, Any],
     cohort_size: int | None,
 ) -> dict[str, Any]:
     task: dict[str, Any] | None = None
-    task_id = extra.get("task_id")
-    if "task" in extra or _query_of(extra) is not None:
-        query, parts = _read_extra(extra, ground_truth)
+    task_id = extra_fields.get("task_id")
+    if "task" in extra_fields or _query_of(extra_fields) is not None:
+        query, parts = _read_extra(extra_fields, ground_truth)
         task = read_task(query, parts).model_dump(mode="json", exclude_defaults=True)
         task_id = task["id"]
     elif task_id is None:
-        raise _missing_task(extra)
-    step = extra.get("global_step")
+        raise _missing_task(extra_fields)
+    step = extra_fields.get("global_step")
     reply = await client.score(
         [solution],
         task=task,
@@ -101,14 +101,14 @@ async def _ask_server(
     return {"score": reward, "jury_task": task_id}
 
 
-def _query_of(extra: Mapping[str, Any]) -> Any:
-    query = extra.get("query")
-    return extra.get("question") if query is None else query
+def _query_of(extra_fields: Mapping[str, Any]) -> Any:
+    query = extra_fields.get("query")
+    return extra_fields.get("question") if query is None else query
 
 
-def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[str, Any]]:
+def _read_extra(extra_fields: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[str, Any]]:
     """Return the query of a sample, and the other parts of its task."""
-    content = extra.get("task")
+    content = extra_fields.get("task")
     if isinstance(content, str):
         try:
             content = json.loads(content)
@@ -118,10 +118,10 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
         parts = dict(content)
         query = parts.pop("query", None)
     else:
-        query = _query_of(extra)
-        parts = read_parts(extra, PART_COLUMNS)
+        query = _query_of(extra_fields)
+        parts = read_parts(extra_fields, PART_COLUMNS)
     if query is None:
-        raise _missing_task(extra)
+        raise _missing_task(extra_fields)
     if not isinstance(ground_truth, str | int | float | None):
         problem = f"ground_truth: is {describe_value(ground_truth)}"
         raise InputError(f"{problem}; write the reference as text, or `extra_info.task`")
@@ -130,8 +130,8 @@ def _read_extra(extra: Mapping[str, Any], ground_truth: Any) -> tuple[Any, dict[
     return query, parts
 
 
-def _missing_task(extra: Mapping[str, Any]) -> InputError:
-    field_names = ", ".join(sorted(extra)) or "nothing"
+def _missing_task(extra_fields: Mapping[str, Any]) -> InputError:
+    field_names = ", ".join(sorted(extra_fields)) or "nothing"
     return InputError(
         f"extra_info: has no `task` and no `query` of the sample; it has {field_names}"
     )
@@ -163,14 +163,18 @@ class JuryRewardManager:
         columns = sample.non_tensor_batch
         response = sample.batch["responses"]
         length = int(sample.batch["attention_mask"][-response.shape[-1] :].sum())
-        extra = dict(columns.get("extra_info") or {})
-        if extra.get("task") is None and _query_of(extra) is None and "raw_prompt" in columns:
-            extra["query"] = [dict(message) for message in columns["raw_prompt"]]
+        extra_fields = dict(columns.get("extra_info") or {})
+        if (
+            extra_fields.get("task") is None
+            and _query_of(extra_fields) is None
+            and "raw_prompt" in columns
+        ):
+            extra_fields["query"] = [dict(message) for message in columns["raw_prompt"]]
         result = await self._compute_score(
             data_source=columns.get("data_source"),
             solution_str=self._tokenizer.decode(response[:length], skip_special_tokens=True),
             ground_truth=columns["reward_model"]["ground_truth"],
-            extra_info=extra,
+            extra_info=extra_fields,
             cohort_size=self._cohort_size,
         )
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -48,8 +48,8 @@ class Chat(TaskRow):
         messages = self.messages
         if self.system and messages[0].role != "system":
             messages = (ChatMessage(role="system", content=self.system), *messages)
-        dumped = [message.model_dump(mode="json") for message in messages]
-        name = self.id or f"chat-{digest_of(dumped)[:12]}"
+        message_entries = [message.model_dump(mode="json") for message in messages]
+        name = self.id or f"chat-{digest_of(message_entries)[:12]}"
         query: tuple[ChatMessage, ...] = messages
         responses: list[dict[str, Any]] = []
         notes = []

@@ -117,12 +117,14 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
     groups: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
     if scores is not None:
         lines = [_read_row(str(scores), DumpRow, row) for row in read_rows(Path(scores))]
-        each, rest = divmod(len(lines), len(rows))
-        if not each or rest:
+        lines_per_row, rest = divmod(len(lines), len(rows))
+        if not lines_per_row or rest:
             raise InputError(
                 f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
             )
-        groups = [lines[start : start + each] for start in range(0, len(lines), each)]
+        groups = [
+            lines[start : start + lines_per_row] for start in range(0, len(lines), lines_per_row)
+        ]
     for number, ((place, row), group) in enumerate(zip(rows, groups, strict=True), 1):
         name = f"{row.data_source}-{number}"
         fields, notes = _to_content(name, row, group, str(scores))
@@ -180,12 +182,14 @@ def _to_content(
 def _metadata_of(row: AnnotatedRow) -> dict[str, Any]:
     """Return the other fields of a row; of `extra_info`, in which verl repeats the rubric, what is not repeated."""
     metadata = dict(row.other)
-    extra = metadata.pop("extra_info", None)
-    if isinstance(extra, dict):
-        kept = {
-            name: value for name, value in extra.items() if name not in AnnotatedRow.model_fields
+    extra_info = metadata.pop("extra_info", None)
+    if isinstance(extra_info, dict):
+        kept_fields = {
+            name: value
+            for name, value in extra_info.items()
+            if name not in AnnotatedRow.model_fields
         }
-        metadata |= nonempty_fields(**kept)
+        metadata |= nonempty_fields(**kept_fields)
     return metadata
 
 
@@ -200,9 +204,9 @@ def _check_line(line: DumpRow, criteria: Sequence[str], where: str) -> None:
         if len(values) != len(criteria):
             problem = f"has {len(values)} values for {len(criteria)} criteria; give one for each"
             raise InputError(f"{where}, field {field}: {problem}")
-    unknown = [name for name in line.rubric_ids if name not in criteria]
-    if unknown:
-        problem = f"names {quote(unknown[0])}, which is no criterion of its row; give the file that was scored"
+    unknown_ids = [name for name in line.rubric_ids if name not in criteria]
+    if unknown_ids:
+        problem = f"names {quote(unknown_ids[0])}, which is no criterion of its row; give the file that was scored"
         raise InputError(f"{where}, field rubric_ids: {problem}")
 
 
@@ -224,14 +228,14 @@ def _acyclic_edges(edges: Sequence[ImportedEdge], criteria: set[str]) -> list[di
         kind = EDGE_KINDS.get(edge.type or "")
         if kind is None or edge.parent not in criteria or edge.child not in criteria:
             continue
-        above = parents.setdefault(edge.child, set())
-        if edge.parent in above:
+        parents_of_child = parents.setdefault(edge.child, set())
+        if edge.parent in parents_of_child:
             continue
-        above.add(edge.parent)
+        parents_of_child.add(edge.parent)
         try:
             TopologicalSorter(parents).prepare()
         except CycleError:  # an edge of a criterion with itself, too
-            above.remove(edge.parent)
+            parents_of_child.remove(edge.parent)
             continue
         kept.append({"parent": edge.parent, "child": edge.child, "kind": kind})
     return kept

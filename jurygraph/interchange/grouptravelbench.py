@@ -84,10 +84,10 @@ class GroupTrip(TaskRow):
         stakeholders = []
         notes = []
         for name, user in self.user_preferences.items():
-            constraints, unread = _read_constraints(user.preference)
+            constraints, unread_fields = _read_constraints(user.preference)
             notes += [
                 ImportNote(UNREAD_FIELDS_NOTE, f"{self.task_id}: {name} {field}")
-                for field in unread
+                for field in unread_fields
             ]
             if constraints:
                 statements = (item.content for item in self.initial_messages if item.role == name)
@@ -104,7 +104,7 @@ class GroupTrip(TaskRow):
 def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the fields of a person's constraints, and the paths of preferences in fields that are not read."""
     constraints: dict[str, dict[str, Any]] = {}
-    unread: dict[str, None] = {}
+    unread_fields: dict[str, None] = {}
     for path, value in _entries(preference):
         part, _, field = path.partition(".")
         city = ""
@@ -117,8 +117,8 @@ def _read_constraints(preference: dict[str, JsonValue]) -> tuple[list[dict[str, 
             name = f"{path}: {value}"
             constraints[name] = {"id": name, "kind": kind, "text": words.format(value, city=city)}
         else:
-            unread[path] = None
-    return list(constraints.values()), list(unread)
+            unread_fields[path] = None
+    return list(constraints.values()), list(unread_fields)
 
 
 def _split_city(field: str) -> tuple[str, str]:

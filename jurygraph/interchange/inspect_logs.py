@@ -63,8 +63,8 @@ def _to_trial(location: Location, sample: Sample) -> Trial | ImportNote:
     if not sample.messages:
         return ImportNote(NO_MESSAGES_NOTE, name)
     attachments = sample.attachments or {}
-    plain = [_to_openai_message(message, attachments) for message in sample.messages]
-    messages = location.messages(plain, "messages")
+    openai_messages = [_to_openai_message(message, attachments) for message in sample.messages]
+    messages = location.messages(openai_messages, "messages")
     start = _start_of_answer(sample, messages)
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
     published_scores = sample.scores or {}

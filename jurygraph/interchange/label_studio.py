@@ -10,7 +10,7 @@ from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_lo
 from jurygraph.interchange.rows import ImportedRow, RowKey
 from jurygraph.sources.files import validate_at
 
-_WRAPPERS = ("rating", "number", "choices", "selected")
+_WRAPPER_KEYS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
 
 
@@ -66,7 +66,9 @@ def _unwrap_values(value: Any) -> Any:
     """Return the values in a result, out of lists and objects, as a list if there are none or several."""
     while isinstance(value, list | Mapping):
         parts = (
-            value if isinstance(value, list) else [value[key] for key in _WRAPPERS if key in value]
+            value
+            if isinstance(value, list)
+            else [value[key] for key in _WRAPPER_KEYS if key in value]
         )
         if len(parts) != 1:
             return parts

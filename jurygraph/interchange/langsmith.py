@@ -55,7 +55,7 @@ def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversati
     outputs = _read_side_messages(location, "outputs", row.outputs)
     answer = _answer(query, outputs)
     notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if row.outputs and not answer else []
-    unread = nonempty_fields(
+    unread_fields = nonempty_fields(
         inputs=_unread_fields(row.inputs), outputs=_unread_fields(row.outputs, answer)
     )
     about = nonempty_fields(run_type=row.run_type, metadata=row.metadata)
@@ -66,7 +66,7 @@ def _to_trial(location: Location, row: ExportedRow, name: str, query: Conversati
         answer=answer,
         name=name,
         about=_reference(location, query, "reference_outputs", row.reference_outputs),
-        response={"agent": row.name, "metadata": {**row.other, **about, **unread}},
+        response={"agent": row.name, "metadata": {**row.other, **about, **unread_fields}},
         notes=notes,
     )
 
@@ -79,14 +79,16 @@ def _to_task(location: Location, row: ExportedRow, name: str, query: Conversatio
         outputs = row.outputs
     reference = _reference(location, query, field, outputs)
     unread_outputs = _unread_fields(outputs, bool(reference))
-    unread = nonempty_fields(inputs=_unread_fields(row.inputs), outputs=unread_outputs, **row.other)
+    unread_fields = nonempty_fields(
+        inputs=_unread_fields(row.inputs), outputs=unread_outputs, **row.other
+    )
     notes = [ImportNote(UNREAD_OUTPUTS_NOTE, name)] if outputs and not reference else []
     return Trial(
         location=location,
         task=name,
         query=query,
         name=None,
-        about={**reference, "metadata": {**unread, **(row.metadata or {})}},
+        about={**reference, "metadata": {**unread_fields, **(row.metadata or {})}},
         notes=notes,
     )
 

@@ -65,8 +65,8 @@ def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     if len(parts) > _MAX_PARTS or 0 in weights or not math.isclose(sum(weights), item.points):
         return None
     for part in parts:
-        unmarked = _POINTS_MARK.sub("", part["text"])
-        if re.search(r"\w", _HEADING.sub("", unmarked)) is None:
+        text_without_points = _POINTS_MARK.sub("", part["text"])
+        if re.search(r"\w", _HEADING.sub("", text_without_points)) is None:
             return None
     return parts
 

@@ -10,7 +10,7 @@ from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, field_o
 
 _QUESTION_HEADER = re.compile(r'\{"ImportId":"QID\d+(_\d+)*"\}')
 """The third header of a question with an answer to choose; those of texts, times and orders end with a word."""
-_PREVIEWS = ("Survey Preview", "1")
+_PREVIEW_VALUES = ("Survey Preview", "1")
 
 
 def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
@@ -29,7 +29,7 @@ def qualtrics_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAn
     person = "PROLIFIC_PID" if "PROLIFIC_PID" in import_ids else "ResponseId"
     for location, row in rows:
         annotator = field_of(location, row, columns.annotator or person, "--reviewer-column")
-        for name in () if row.get("Status") in _PREVIEWS else questions:
+        for name in () if row.get("Status") in _PREVIEW_VALUES else questions:
             yield ExportedAnswer(
                 location, name, {"question": name}, "question", annotator, row[name], name
             )

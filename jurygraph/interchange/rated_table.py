@@ -37,8 +37,8 @@ def read_rated_table(
         if name not in COLUMNS:
             hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
-    named = {name: column for name, column in columns.items() if name != "prompt"}
-    file = read_rated_texts(path, named, options)
+    rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
+    file = read_rated_texts(path, rating_columns, options)
     votes = [vote for _, vote in file.rows]
     keys = {name: columns[name] for name in ("item", "agent") if name in columns}
     texts = read_texts(path, keys | {"text": columns.get("text", "text")})
@@ -47,15 +47,15 @@ def read_rated_table(
     by_item: dict[str, list[RatedText]] = {}
     for vote in votes:
         by_item.setdefault(vote.item, []).append(vote)
-    for item, rated in by_item.items():
-        if len({prompts.get(vote.key) for vote in rated}) > 1:
+    for item, item_votes in by_item.items():
+        if len({prompts.get(vote.key) for vote in item_votes}) > 1:
             raise InputError(
                 f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
             )
     tasks = []
-    for item, rated in by_item.items():
-        people = [vote.annotator for vote in rated]
-        tasks.append(item_to_task(str(path), item, rated, people, texts, prompts))
+    for item, item_votes in by_item.items():
+        people = [vote.annotator for vote in item_votes]
+        tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
     return RatedTable(tasks, votes, list(_note_words(file)))
 
 
@@ -74,14 +74,14 @@ def _note_words(file: FileRows[RatedText]) -> Iterator[str]:
 def item_to_task(
     path: str,
     item: str,
-    rated: Sequence[Vote] | Sequence[Rating],
+    ratings: Sequence[Vote] | Sequence[Rating],
     people: Iterable[str],
     texts: Mapping[str, str],
     prompts: Mapping[str, str] = {},
 ) -> TaskLine:
     """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
-    first = rated[0]
-    agents = {rating.key: rating.agent for rating in rated}
+    first = ratings[0]
+    agents = {rating.key: rating.agent for rating in ratings}
     responses = []
     for key, agent in agents.items():
         responses.append({"id": key, "text": texts[key], "agent": agent})

@@ -42,19 +42,21 @@ class ImportedComparison(TaskRow):
         digests, and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
         """
         name = self.id if self.subset is None else f"{self.subset}/{self.id}"
-        chosen = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
-        rejected = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
-        if not chosen or not rejected:
+        chosen_texts = (self.chosen,) if isinstance(self.chosen, str) else self.chosen
+        rejected_texts = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
+        if not chosen_texts or not rejected_texts:
             return None, [ImportNote(ONE_SIDED_ROWS_NOTE, name)]
         agents: list[str | None] = list(self.models or ())
-        if len(agents) != len(chosen) + len(rejected):
-            agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
-        texts = (*chosen, *rejected)
-        are_preferred = [True] * len(chosen) + [False] * len(rejected)
+        if len(agents) != len(chosen_texts) + len(rejected_texts):
+            agents = [self.chosen_model] * len(chosen_texts) + [self.rejected_model] * len(
+                rejected_texts
+            )
+        texts = (*chosen_texts, *rejected_texts)
+        are_preferred = [True] * len(chosen_texts) + [False] * len(rejected_texts)
         entries = zip(texts, are_preferred, agents, strict=True)
-        shuffled = sorted(entries, key=lambda entry: _sort_key(name, entry[0], entry[1]))
+        shuffled_entries = sorted(entries, key=lambda entry: _sort_key(name, entry[0], entry[1]))
         responses = []
-        for number, (text, is_preferred, agent) in enumerate(shuffled, 1):
+        for number, (text, is_preferred, agent) in enumerate(shuffled_entries, 1):
             identity = {"id": f"{name}/{number}", "agent": agent, "text": text}
             responses.append({**identity, "labels": {"preferred": is_preferred}})
         about = self.other | nonempty_fields(subset=self.subset, models=self.models)
@@ -63,6 +65,6 @@ class ImportedComparison(TaskRow):
         return task, [ImportNote(NO_MODEL_NOTE, name)] if is_unnamed else []
 
 
-def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
+def _sort_key(name: str, text: str, is_preferred: bool) -> tuple[str, bool]:
     rejected_first = int(digest_of([name, text]), 16) % 2 == 1
-    return digest_of(text), preferred is rejected_first
+    return digest_of(text), is_preferred is rejected_first

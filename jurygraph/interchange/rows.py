@@ -115,11 +115,11 @@ class TaskRow(ImportedRow):
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
-    nonempty = {}
+    json_values = {}
     for name, value in fields.items():
         if value not in (None, "", [], {}, ()):
-            nonempty[name] = list(value) if isinstance(value, tuple) else value
-    return nonempty
+            json_values[name] = list(value) if isinstance(value, tuple) else value
+    return json_values
 
 
 EMPTY_CRITERIA_NOTE = "criteria without words, or of 0 points, are left out"

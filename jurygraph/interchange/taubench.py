@@ -62,14 +62,14 @@ def _to_trial(location: Location, result: RunResult) -> Trial:
     start = first_answer(messages)
     task = result.info.task
     actions = [{"name": action.name, "arguments": action.kwargs} for action in task.actions]
-    described = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
+    task_fields = task.model_dump(mode="json", exclude={"actions"}, exclude_defaults=True)
     return Trial(
         location=location,
         task=result.task_id,
         query=messages[:start],
         answer=messages[start:],
         name=str(result.trial),
-        about={"reference_actions": actions, "metadata": described},
+        about={"reference_actions": actions, "metadata": task_fields},
         response={
             "labels": {"trial": result.trial, "reward": result.reward},
             "metadata": {**result.other, **result.info.other},

@@ -73,8 +73,8 @@ def _to_trial(
         return ImportNote(NO_MESSAGES_NOTE, trace.id)
     nodes = [trace.nodes[number] for number in path]
     messages = location.messages([node.message for node in nodes], "traces", index, "messages")
-    sampled = [number for number, node in enumerate(nodes) if node.sampled]
-    start = sampled[0] if sampled else len(nodes)
+    sampled_nodes = [number for number, node in enumerate(nodes) if node.sampled]
+    start = sampled_nodes[0] if sampled_nodes else len(nodes)
     notes = [ImportNote(OMITTED_BRANCHES_NOTE, trace.id)] if len(path) < len(trace.nodes) else []
     labels = {name: reward and reward.score for name, reward in trace.rewards.items()}
     rewards = list(trace.rewards.values())

@@ -17,7 +17,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
     failed, that lack the quotation which they need, or that no judge gave. Raises `InputError` if none is left.
     """
     has_votes = False
-    unnamed: list[RecordedVerdict] = []
+    unnamed_answers: list[RecordedVerdict] = []
     for trace in run.traces():
         for verdict in verdicts_about_response(trace, superseded=True):
             is_of_response = verdict.responses == (trace.response_id,)
@@ -26,7 +26,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
                 continue
             if verdict.judge is None:
                 if verdict.calls:
-                    unnamed.append(verdict)
+                    unnamed_answers.append(verdict)
                 continue
             item = f"{verdict.question} {trace.response_id}"
             if verdict.turn is not None:
@@ -42,15 +42,17 @@ def export_votes(run: Run) -> Iterator[bytes]:
             yield line.encode() + b"\n"
             has_votes = True
     if not has_votes:
-        raise InputError(f"{run.folder}: has no votes, since {_describe_missing_votes(unnamed)}")
+        raise InputError(
+            f"{run.folder}: has no votes, since {_describe_missing_votes(unnamed_answers)}"
+        )
 
 
-def _describe_missing_votes(unnamed: Sequence[RecordedVerdict]) -> str:
-    """Return why a run has no votes, and the remedy; `unnamed` answers are of a model, without the name of a judge."""
-    if not unnamed:
+def _describe_missing_votes(unnamed_answers: Sequence[RecordedVerdict]) -> str:
+    """Return why a run has no votes, and the remedy; `unnamed_answers` are of a model, without a judge's name."""
+    if not unnamed_answers:
         return "no judge answered a question about one response"
-    number = f"its {len(unnamed)} answers"
-    if all(verdict.reviewer is not None for verdict in unnamed):
+    number = f"its {len(unnamed_answers)} answers"
+    if all(verdict.reviewer is not None for verdict in unnamed_answers):
         return (
             f"{number} predict single reviewers, by a `model` that is no judge with a name; `--to verdicts` writes "
             "them, with their `reviewer`"

@@ -99,25 +99,28 @@ def read_agents(run: Run) -> SheetRows:
     rows: list[Sequence[JsonValue]] = []
     for row in rank_agents(rewards, limits_of(run.decisions())):
         ends = (None, None, None) if row.mean is None else row.mean[:3]
-        failed = row.responses - row.scored
+        failed_count = row.responses - row.scored
         differences = [
             None if difference is None else difference.sentence
             for difference in (row.lead, row.gap)
         ]
-        counts = row.responses, row.units, failed
+        counts = row.responses, row.units, failed_count
         rows.append((name_agent(row.agent), *ends, *counts, *differences))
-    facts: list[Sequence[JsonValue]] = []
+    fact_rows: list[Sequence[JsonValue]] = []
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        facts.append((f"Not finished: {count} so far",))
-    facts.append(())
+        fact_rows.append((f"Not finished: {count} so far",))
+    fact_rows.append(())
     if times:
         days = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
-        facts.append(("Scored", " to ".join(days) + " UTC"))
-    facts.append(("Models", ", ".join(run.judges) or "none"))
-    facts.append(("Cost", _format_bill(bill)))
-    facts += _read_weights(run)
-    return [*rows, *((*fact, *[None] * (len(_AGENT_COLUMNS) - len(fact))) for fact in facts)]
+        fact_rows.append(("Scored", " to ".join(days) + " UTC"))
+    fact_rows.append(("Models", ", ".join(run.judges) or "none"))
+    fact_rows.append(("Cost", _format_bill(bill)))
+    fact_rows += _read_weights(run)
+    return [
+        *rows,
+        *((*fact_row, *[None] * (len(_AGENT_COLUMNS) - len(fact_row))) for fact_row in fact_rows),
+    ]
 
 
 def _read_rewards(run: Run, group: StoredGroup) -> Iterator[UnitRewards]:
@@ -134,12 +137,12 @@ def _format_time(milliseconds: int) -> str:
 def _format_bill(bill: Bill) -> str:
     billed = [bill.tallies["sent"], bill.tallies["unanswered"]]
     requests = sum(tally.number for tally in billed)
-    unpriced = sum(tally.unpriced for tally in billed)
-    is_unknown = 0 < requests == unpriced
+    unpriced_count = sum(tally.unpriced for tally in billed)
+    is_unknown = 0 < requests == unpriced_count
     amount = "unknown" if is_unknown else f"${sum(tally.cost for tally in billed):.4f}"
     parts = [f"{amount}, {format_count(requests, 'request')} to models"]
-    if unpriced and not is_unknown:
-        parts.append(f"{unpriced} of them without a known price")
+    if unpriced_count and not is_unknown:
+        parts.append(f"{unpriced_count} of them without a known price")
     origins: dict[ReplySource, str] = {"cached": "from the cache", "carried": "from another run"}
     for source, origin in origins.items():
         number = bill.tallies[source].number
@@ -219,17 +222,17 @@ def _add_sheet(
         cell.font = Font(bold=True)
         titles.append(cell)
     sheet.append(titles)
-    top = Alignment(vertical="top")
-    wrapped = Alignment(vertical="top", wrap_text=True)
+    top_alignment = Alignment(vertical="top")
+    wrapped_alignment = Alignment(vertical="top", wrap_text=True)
     for row in rows:
         cells = []
         for column, value in zip(columns, row, strict=True):
             cell = _make_cell(sheet, value)
             if column.number_format != "General":
                 cell.number_format = column.number_format
-                cell.alignment = top
+                cell.alignment = top_alignment
             elif column.is_wrapped:
-                cell.alignment = wrapped
+                cell.alignment = wrapped_alignment
             cells.append(cell)
         sheet.append(cells)
 

@@ -40,7 +40,7 @@ class Exporter:
     library: Literal["pyarrow", "openpyxl"] | None = None
 
 
-def _read_workbook(run: Run, options: TableOptions, opened: ExitStack) -> ExportContent:
+def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
     from jurygraph.interchange.workbook import MAX_ROWS, read_agents, read_losses, write_workbook
 
     responses = run.ledger.count_records("trace")
@@ -51,12 +51,12 @@ def _read_workbook(run: Run, options: TableOptions, opened: ExitStack) -> Export
     agents = read_agents(run)
     silent_options = replace(options, report=lambda count: None)
     return partial(
-        write_workbook, losses, agents, _open_table(run, "rewards", silent_options, opened)
+        write_workbook, losses, agents, _open_table(run, "rewards", silent_options, stack)
     )
 
 
-def _open_table(run: Run, name: TableName, options: TableOptions, opened: ExitStack) -> ExportTable:
-    return opened.enter_context(closing(read_table(run, name, options)))
+def _open_table(run: Run, name: TableName, options: TableOptions, stack: ExitStack) -> ExportTable:
+    return stack.enter_context(closing(read_table(run, name, options)))
 
 
 def read_advantages(run: Run) -> dict[str, float | None]:

@@ -87,18 +87,18 @@ class AdaptiveSum(Combiner):
         weights = matrices[WEIGHT_SUBJECT]
         # [R,n,K] for n people and K samples: the columns of one person come after those of another
         shape = (len(utilities.value), len(people), -1)
-        live = (utilities.applicable & weights.applicable).reshape(shape)
-        utility = np.where(live, utilities.value.reshape(shape), 0.0)
-        weight = np.where(live, weights.value.reshape(shape), 0.0)
-        is_open = live & ~weights.judged.reshape(shape)
+        is_live = (utilities.applicable & weights.applicable).reshape(shape)
+        utility = np.where(is_live, utilities.value.reshape(shape), 0.0)
+        weight = np.where(is_live, weights.value.reshape(shape), 0.0)
+        is_open = is_live & ~weights.judged.reshape(shape)
         by_sample = _utility_of_replies(utility, weight, is_open)
-        live_samples = np.where(live.any(axis=1), 1.0, 0.0)
+        live_samples = np.where(is_live.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(by_sample, live_samples)
-        counted = np.where(live, 1.0, 0.0)  # for means over the live samples
+        live_weight = np.where(is_live, 1.0, 0.0)  # for means over the live samples
         total = np.asarray(aggregation.total(weight, axis=1))
         divisor = np.where(total > 0.0, total, 1.0)
-        share, _ = weighted_mean(weight / divisor[:, None], counted)
-        means, _ = weighted_mean(utility, counted)
+        share, _ = weighted_mean(weight / divisor[:, None], live_weight)
+        means, _ = weighted_mean(utility, live_weight)
         parts = dict(zip(people, means.T, strict=True))
         shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
         return Component(value, has_value, parts, {"R": _to_native_scale(value), **shares})
@@ -125,8 +125,8 @@ def _utility_of_replies(utility: Floats, weight: Floats, is_open: Bools) -> Floa
     divisor = np.where(total > 0.0, total, 1.0)
     weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
     is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
-    filled = np.where(is_filled_high, utility.max(axis=1), 0.0)
-    return np.where(is_open.any(axis=1), filled, weighted_utility)
+    filled_utility = np.where(is_filled_high, utility.max(axis=1), 0.0)
+    return np.where(is_open.any(axis=1), filled_utility, weighted_utility)
 
 
 ComparisonForm = Literal["pairs", "lists"]
@@ -173,16 +173,16 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     judged = _pad_columns(matrix.judged, size)
     first = _pad_columns(matrix.value, size)
     are_others = ~np.eye(size, dtype=np.bool_)
-    compared = applicable & applicable.T & are_others
+    is_compared = applicable & applicable.T & are_others
     # A fill is not turned round: 0 is a loss for the row, in whichever order the verdict is missing.
     second = np.where(judged.T, 1.0 - first.T, first.T)
-    has_verdict = compared & judged
+    has_verdict = is_compared & judged
     judged_in_both = has_verdict & has_verdict.T
     diagnostics = {
         "flips": _flip_share(first, second, judged_in_both),
         "first": _first_preferred_share(first, judged_in_both),
     }
-    return _both_orders(matrix, first, second, compared, diagnostics)
+    return _both_orders(matrix, first, second, is_compared, diagnostics)
 
 
 def read_lists(matrix: ScoreMatrix) -> BothOrders:
@@ -199,10 +199,10 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
     live_rows = np.asarray(applicable.all(axis=1))
     judged_rows = np.asarray(judged.all(axis=1))
     are_others = ~np.eye(size, dtype=np.bool_)
-    compared = live_rows[:, None] & live_rows & are_others
-    judged_in_both = compared & judged_rows[:, None] & judged_rows
+    is_compared = live_rows[:, None] & live_rows & are_others
+    judged_in_both = is_compared & judged_rows[:, None] & judged_rows
     diagnostics = {"flips": _flip_share(first, second, judged_in_both)}
-    return _both_orders(matrix, first, second, compared, diagnostics)
+    return _both_orders(matrix, first, second, is_compared, diagnostics)
 
 
 ORDER_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {
@@ -215,14 +215,14 @@ def _both_orders(
     matrix: ScoreMatrix,
     first: Floats,
     second: Floats,
-    compared: Bools,
+    is_compared: Bools,
     diagnostics: Mapping[str, Floats],
 ) -> BothOrders:
-    """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
+    """Build `BothOrders`; a cell without a verdict and without an opponent gives the response `uncompared_value`."""
     is_unjudged = matrix.applicable & ~matrix.judged
-    alone = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
+    uncompared_value = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
     present = np.asarray(matrix.applicable.any(axis=1))
-    return BothOrders(first, second, compared, alone, present, diagnostics)
+    return BothOrders(first, second, is_compared, uncompared_value, present, diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
@@ -233,10 +233,10 @@ def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
 
 def _first_preferred_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
-    decided = has_verdict & (first != 0.5)
-    won = has_verdict & (first > 0.5)
-    verdicts = count_true(decided) + count_true(decided.T)
-    wins = count_true(won) + count_true(won.T)
+    is_decided = has_verdict & (first != 0.5)
+    is_win = has_verdict & (first > 0.5)
+    verdicts = count_true(is_decided) + count_true(is_decided.T)
+    wins = count_true(is_win) + count_true(is_win.T)
     return np.where(verdicts > 0, wins / np.maximum(verdicts, 1.0), 0.5)
 
 
@@ -246,8 +246,8 @@ def _compare_ranks(value: Floats, judged: Bools) -> Floats:
     row_judged = judged[:, None]
     below_or_equal = np.where(row_value < value, 0.0, 0.5)
     result = np.where(row_value > value, 1.0, below_or_equal)
-    filled = np.where(row_judged, value, row_value)
-    return np.where(row_judged & judged, result, filled)
+    filled_outcome = np.where(row_judged, value, row_value)
+    return np.where(row_judged & judged, result, filled_outcome)
 
 
 def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
@@ -255,10 +255,12 @@ def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:
     return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
 
 
-PRIOR = 0.1
+DEFAULT_PRIOR = 0.1
 MIN_PRIOR = 0.01
 MAX_PRIOR = 100.0
-_DIGITS = 12  # decimal places of a probability: those beyond depend on the order of responses, and break ties by chance
+_DECIMALS = (
+    12  # of a probability: those beyond depend on the order of responses, and break ties by chance
+)
 
 _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
@@ -299,11 +301,13 @@ class WinShare(Combiner):
             is_ordered = scope != "pair" or question.pairs == "ordered"
             if is_ordered and question.scope == scope and question.samples == samples:
                 continue
-            required = f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
-            requested = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
+            required_verdicts = (
+                f"{samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}"
+            )
+            requested_verdicts = f"{question.samples} on each {_SCOPE_NAMES[question.scope]}"
             raise PlanError(
-                f"combiner {self.name!r} reads {required}, and question {question.id!r} asks for {requested}; "
-                f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
+                f"combiner {self.name!r} reads {required_verdicts}, and question {question.id!r} asks for "
+                f"{requested_verdicts}; give it the verdicts of `{evaluator}`, without `samples` of the config's own"
             )
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -331,7 +335,7 @@ class BradleyTerry(WinShare):
     """
 
     class Params(ParamsModel):
-        prior: float = Field(PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
+        prior: float = Field(DEFAULT_PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
         """a: how much the values are drawn to the middle."""
         shown: ComparisonForm = "pairs"
         """The kind of verdicts: on `pairs`, or on `lists`."""
@@ -345,7 +349,7 @@ class BradleyTerry(WinShare):
         own_strength = strengths.diagonal()
         win_probability = own_strength[:, None] / (own_strength[:, None] + strengths)
         expected_wins = aggregation.total(np.where(orders.compared, win_probability, 0.0))
-        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DIGITS)
+        value = np.asarray(expected_wins / np.maximum(orders.opponents, 1.0)).round(_DECIMALS)
         diagnostics = {**orders.diagnostics, "strength": np.array(own_strength)}
         return _build_component(orders, value, diagnostics)
 
@@ -365,31 +369,31 @@ class BradleyTerry(WinShare):
             value = self.combine(low, params).value
             return value, value
         read = ORDER_READERS[params["shown"]]
-        worst = read(low_matrix)
-        best = read(high_matrix)
-        opponents = np.maximum(worst.opponents, 1.0)
+        lowest_orders = read(low_matrix)
+        highest_orders = read(high_matrix)
+        opponents = np.maximum(lowest_orders.opponents, 1.0)
         prior = params["prior"]
-        lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
-        highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
-        compared = worst.opponents > 0
-        low_limit = np.where(compared, lowest, worst.uncompared_value)
-        high_limit = np.where(compared, highest, best.uncompared_value)
-        return low_limit.round(_DIGITS), high_limit.round(_DIGITS)
+        lowest = np.maximum(aggregation.total(lowest_orders.outcomes) / opponents - prior, 0.0)
+        highest = np.minimum((aggregation.total(highest_orders.outcomes) + prior) / opponents, 1.0)
+        is_compared = lowest_orders.opponents > 0
+        low_limit = np.where(is_compared, lowest, lowest_orders.uncompared_value)
+        high_limit = np.where(is_compared, highest, highest_orders.uncompared_value)
+        return low_limit.round(_DECIMALS), high_limit.round(_DECIMALS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
     wins = orders.outcomes
     unjudged_share = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
-    agreed = wins + unjudged_share / 2.0
-    shared = bradley_terry(agreed, prior)
+    agreed_wins = wins + unjudged_share / 2.0
+    strengths_if_complete = bradley_terry(agreed_wins, prior)
     rows = []
     for index, unjudged in enumerate(unjudged_share):
-        worst_case = agreed.copy()
+        worst_case = agreed_wins.copy()
         # What is missing of this response is won by its opponents; what is missing of others stays half for each.
         worst_case[index] = wins[index]
         worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
-        rows.append(bradley_terry(worst_case, prior) if unjudged.any() else shared)
+        rows.append(bradley_terry(worst_case, prior) if unjudged.any() else strengths_if_complete)
     return np.stack(rows)
 
 

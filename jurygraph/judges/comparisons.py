@@ -73,16 +73,18 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> QuotedEvidence:
     unique_quotations = list(
         dict.fromkeys(quotation for quotation in quotations if quotation.strip())
     )
-    lost = unique_quotations
+    lost_quotations = unique_quotations
     evidence = []
     for text in texts:
-        passages, rejected = verify_quotes(unique_quotations, text)
+        passages, rejected_quotations = verify_quotes(unique_quotations, text)
         evidence.append(passages)
-        lost = [quotation for quotation in lost if quotation in rejected]
-    if not lost:
+        lost_quotations = [
+            quotation for quotation in lost_quotations if quotation in rejected_quotations
+        ]
+    if not lost_quotations:
         return QuotedEvidence(evidence, "")
     why = "in no response, too short, or cut within a word or number"
-    return QuotedEvidence(evidence, f"{shorten_quotes(lost)} ({why})")
+    return QuotedEvidence(evidence, f"{shorten_quotes(lost_quotations)} ({why})")
 
 
 class ComparisonJudge(Evaluator):
@@ -162,9 +164,9 @@ class ComparisonJudge(Evaluator):
                 own_results = [item for item in results if item.response == number]
                 text.add_results([item._replace(response=1) for item in own_results])
 
-        def find_missing(reply: Any, quoted: QuotedEvidence) -> str:
+        def find_missing(reply: Any, quoted_evidence: QuotedEvidence) -> str:
             if needs_evidence and self.has_preference(reply):
-                return quoted.missing
+                return quoted_evidence.missing
             return ""
 
         def find_flaw(reply: Any) -> str | None:
@@ -173,16 +175,16 @@ class ComparisonJudge(Evaluator):
             return describe_missing_quotes(problems, "a response")
 
         def read(reply: "ParsedReply[Any]") -> list[Verdict]:
-            quoted = locate_quotes(reply.value, texts)
-            missing = find_missing(reply.value, quoted)
+            quoted_evidence = locate_quotes(reply.value, texts)
+            missing = find_missing(reply.value, quoted_evidence)
             reason = getattr(reply.value, "reason", "")
-            if quoted.lost:
-                reason += f" [lost: {quoted.lost}]"
+            if quoted_evidence.lost:
+                reason += f" [lost: {quoted_evidence.lost}]"
             verdicts = []
             for index, scored in enumerate(self.read_scores(reply.value)):
                 fields = {
                     "reason": reason,
-                    "evidence": self.choose_evidence(quoted, index),
+                    "evidence": self.choose_evidence(quoted_evidence, index),
                     "call": reply.call.id,
                 }
                 verdict = scored.model_copy(update=fields)
@@ -205,9 +207,9 @@ class ComparisonJudge(Evaluator):
             letters=letters,
         )
 
-    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
+    def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
-        return quoted.evidence[index]
+        return quoted_evidence.evidence[index]
 
 
 def _tie_fields(verdict: Verdict) -> Mapping[str, Any]:
@@ -261,8 +263,8 @@ class Pairwise(ComparisonJudge):
         score, native = _SCORE_OF_ANSWER[reply.preferred]
         return [Verdict(score=score, met=native == "first", native=native)]
 
-    def choose_evidence(self, quoted: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
-        first, second = quoted.evidence
+    def choose_evidence(self, quoted_evidence: QuotedEvidence, index: int) -> tuple[Evidence, ...]:
+        first, second = quoted_evidence.evidence
         opponent_evidence: list[Evidence] = []
         for passage in second:
             source = OPPONENT_SOURCE if passage.source == "response" else passage.source

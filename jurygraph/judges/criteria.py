@@ -252,7 +252,7 @@ class PartialCredit(AnswerForm):
     def find(self, answer: Any, name: str, reply: Reply | None) -> Finding:
         reason = getattr(answer, "reason", "")
         quotes: list[str] = []
-        unknown: list[str] = []
+        unjudged_parts: list[str] = []
         claims: list[Claim] = []
         part_credits: list[float] = []
         for part, weight in zip(self.names, self.weights, strict=True):
@@ -261,13 +261,13 @@ class PartialCredit(AnswerForm):
             quotes += part_quotes
             p_met = part_answer.probability if self.by_probability else part_answer.met
             if p_met is None:
-                unknown.append(part)
+                unjudged_parts.append(part)
                 continue
             part_credits.append(weight * p_met)
             if p_met >= MET_THRESHOLD:
                 claims.append(Claim(f"{part} met", part_quotes))
-        if unknown:
-            why = f"{CANNOT_TELL_REASON} {', '.join(unknown)}"
+        if unjudged_parts:
+            why = f"{CANNOT_TELL_REASON} {', '.join(unjudged_parts)}"
             return Finding(name, None, f"{why}: {reason}" if reason else why, quotes)
         credit = math.fsum(part_credits)
         total = math.fsum(self.weights)
@@ -280,8 +280,8 @@ class PartialCredit(AnswerForm):
 @lru_cache(maxsize=1024)
 def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)] | None
-    bare = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
-    return bare if compact else _add_reason(bare)
+    model_without_reason = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
+    return model_without_reason if compact else _add_reason(model_without_reason)
 
 
 @lru_cache(maxsize=64)
@@ -296,12 +296,14 @@ def _parts_model(number: int, compact: bool, by_probability: bool) -> type[Froze
 
 
 @lru_cache(maxsize=1024)
-def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
+def _add_reason(model_without_reason: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
     model_with_reason = create_model(
         "Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...)
     )
-    return create_model(bare.__name__, __base__=(bare, model_with_reason))
+    return create_model(
+        model_without_reason.__name__, __base__=(model_without_reason, model_with_reason)
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -523,11 +525,11 @@ class JudgeEvaluator(BatchEvaluator):
 
 def name_passages(task: TaskView) -> dict[str, str]:
     """Return the passages of a task's context by the names that prompts and evidence have for them."""
-    named = {}
+    texts_by_name = {}
     for number, passage in enumerate(task.context or (), start=1):
         about = "" if passage.source is None else f" ({shorten(escape_hidden(passage.source))})"
-        named[f"passage {number}{about}"] = passage.text
-    return named
+        texts_by_name[f"passage {number}{about}"] = passage.text
+    return texts_by_name
 
 
 def rotate(values: Sequence[T], shift: int) -> list[T]:
@@ -579,12 +581,14 @@ class Criteria(JudgeEvaluator):
 
         @property
         def own(self) -> tuple[Criterion, ...]:
-            named = self.criteria or {}
-            if not isinstance(named, dict):
-                named = {f"c{number}": criterion for number, criterion in enumerate(named, 1)}
+            criteria_by_name = self.criteria or {}
+            if not isinstance(criteria_by_name, dict):
+                criteria_by_name = {
+                    f"c{number}": criterion for number, criterion in enumerate(criteria_by_name, 1)
+                }
             return tuple(
                 criterion.model_copy(update={"id": criterion.id or name})
-                for name, criterion in named.items()
+                for name, criterion in criteria_by_name.items()
             )
 
         @model_validator(mode="after")

@@ -92,16 +92,16 @@ class _Selection:
         self._groups = _groups(ratings)
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
-        only = _only_dimension(ratings, scales)
-        rated = [
-            (location, rating, (rating.reviewer, rating.key, rating.dimension or only))
+        only_dimension = _only_dimension(ratings, scales)
+        rated_cells = [
+            (location, rating, (rating.reviewer, rating.key, rating.dimension or only_dimension))
             for location, rating in ratings.rows
         ]
         scores: dict[tuple[str, str, str], set[float]] = {}
-        for _, rating, cell in rated:
+        for _, rating, cell in rated_cells:
             if rating.score is not None:
                 scores.setdefault(cell, set()).add(rating.score)
-        for location, rating, cell in rated:
+        for location, rating, cell in rated_cells:
             kind = self._place(rating, cell, len(scores.get(cell, ())) > 1)
             if kind is not None:
                 self.left_out[kind].append(location)
@@ -143,7 +143,7 @@ class _Selection:
 
     def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
         pair = None if self._pairs is None else self._pairs.get(rating.key)
-        swapped = None if pair is None else swap_texts(text, *pair)
+        swapped_text = None if pair is None else swap_texts(text, *pair)
         score = (rating.score or 0.0) + 0.0  # -0.0 would have another digest than 0.0
         return Example(
             key=rating.key,
@@ -155,7 +155,7 @@ class _Selection:
             score=score,
             text=text,
             reason=rating.reason or None,
-            swapped=swapped,
+            swapped=swapped_text,
         )
 
 
@@ -291,20 +291,24 @@ class ReviewerHistory:
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread:
-            unread = join_names(list(map(quote, self._ratings.unread)))
+            unread_columns = join_names(list(map(quote, self._ratings.unread)))
             columns = self._ratings.columns
-            unmapped = ", ".join(name for name in Rating.model_fields if name not in columns)
-            hint = f"; `columns` can map {unmapped}" if unmapped else ""
-            yield f"Not read: {unread}{hint}."
+            unmapped_fields = ", ".join(name for name in Rating.model_fields if name not in columns)
+            hint = f"; `columns` can map {unmapped_fields}" if unmapped_fields else ""
+            yield f"Not read: {unread_columns}{hint}."
         for kind, number, first in self.left_out:
-            omitted = f"{format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
-            yield f"Left out: {omitted}; the first is {first}."
+            omission_text = f"{format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
+            yield f"Left out: {omission_text}; the first is {first}."
         for dimension in self._dimensions:
             if (dimension, None) not in self._examples_of:
                 dimensions = {rating.dimension for _, rating in self._ratings.rows}
-                named = sorted(name for name in dimensions if name is not None)
-                similar = None if dimension in named else did_you_mean(dimension, named)
-                end = "." if similar is None else f"; {similar}"
+                named_dimensions = sorted(name for name in dimensions if name is not None)
+                suggestion = (
+                    None
+                    if dimension in named_dimensions
+                    else did_you_mean(dimension, named_dimensions)
+                )
+                end = "." if suggestion is None else f"; {suggestion}"
                 yield f"No rating for {quote(dimension)} can be shown{end}"
 
     @cached_property
@@ -323,8 +327,8 @@ class ReviewerHistory:
             relations.append([[name, sorted(values)] for name, values in sorted(kind.items())])
         if not self.has_pairs:
             return digest_of(relations)
-        swapped = [[example.digest, example.swapped] for example in self.examples]
-        return digest_of([relations, swapped])
+        swapped_texts = [[example.digest, example.swapped] for example in self.examples]
+        return digest_of([relations, swapped_texts])
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
@@ -348,9 +352,9 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
     first_index = None if second_index is None else _last_place(first, text, second_index)
     if first_index is None or second_index is None:
         return None
-    between = text[first_index + len(first) : second_index]
-    behind = text[second_index + len(second) :]
-    return f"{text[:first_index]}{second}{between}{first}{behind}"
+    text_between = text[first_index + len(first) : second_index]
+    text_behind = text[second_index + len(second) :]
+    return f"{text[:first_index]}{second}{text_between}{first}{text_behind}"
 
 
 def _last_place(part: str, text: str, end: int) -> int | None:
@@ -392,12 +396,14 @@ def order_examples(
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
     if choice == "random":
-        ordered = _shuffle(examples, seed, query)
+        ordered_examples = _shuffle(examples, seed, query)
     else:
-        drawn = _shuffle(examples, seed)
-        ordered = sorted(drawn, key=lambda example: -fuzz.token_set_ratio(query, example.text))
+        shuffled_examples = _shuffle(examples, seed)
+        ordered_examples = sorted(
+            shuffled_examples, key=lambda example: -fuzz.token_set_ratio(query, example.text)
+        )
     by_item: dict[str, Example] = {}
-    for example in ordered:
+    for example in ordered_examples:
         by_item.setdefault(example.key, example)
     return list(by_item.values())
 
@@ -450,9 +456,9 @@ def choose_examples(
     if view.group is not None:
         groups.add(view.group)
     texts = [response.text]
-    swapped = swap_response(response) if history.has_pairs else None
-    if swapped is not None:
-        texts.append(swapped)
+    swapped_text = swap_response(response) if history.has_pairs else None
+    if swapped_text is not None:
+        texts.append(swapped_text)
     # texts may be rated under the task's id too
     texts += sorted(history.texts_of({*names, view.id}) - {response.text})
     examples: list[Example] = []
@@ -540,11 +546,13 @@ class NormalizedText:
     """A text in normalized form for comparison, with cached n-grams."""
 
     def __init__(self, text: str) -> None:
-        normalized = fold_text(text)
-        if not normalized.isascii():
-            normalized = str(_COMBINING_MARKS.sub("", normalized)).translate(_LATIN_LOOKALIKES)
-        self._normalized = normalized
-        self.letters = "".join(_WORD.findall(normalized))
+        normalized_text = fold_text(text)
+        if not normalized_text.isascii():
+            normalized_text = str(_COMBINING_MARKS.sub("", normalized_text)).translate(
+                _LATIN_LOOKALIKES
+            )
+        self._normalized = normalized_text
+        self.letters = "".join(_WORD.findall(normalized_text))
         """Letters and digits of the text, in lower case."""
 
     @cached_property
@@ -561,8 +569,8 @@ class NormalizedText:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
         if self.letters == other.letters or self._is_within(other) or other._is_within(self):
             return True
-        shorter = min(len(self.ngrams), len(other.ngrams))
-        if shorter and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAMS * shorter:
+        shorter_length = min(len(self.ngrams), len(other.ngrams))
+        if shorter_length and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAMS * shorter_length:
             return True
         return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY) > 0
 

@@ -105,9 +105,9 @@ class PanelVotes:
         self.live: Bools = np.hstack([matrix.applicable for matrix in matrices.values()])
         self.cast: Bools = self.live & judged
         self.missing: Bools = self.live & ~self.cast
-        filled = np.hstack([matrix.value for matrix in matrices.values()])
-        self._level = nearest_level(filled, self.levels)
-        self._high: Bools = self.missing & (filled >= 0.5)
+        filled_values = np.hstack([matrix.value for matrix in matrices.values()])
+        self._level = nearest_level(filled_values, self.levels)
+        self._high: Bools = self.missing & (filled_values >= 0.5)
         self._low: Bools = self.missing & ~self._high
         self._cases: dict[tuple[str, ...], Floats] = {}
 
@@ -128,7 +128,7 @@ class PanelVotes:
         """
         low = self._low.any(axis=1)
         high = self._high.any(axis=1)
-        worst = np.where(low, 0.0, 1.0)
+        worst_value = np.where(low, 0.0, 1.0)
         # Further votes multiply into a posterior; those that a majority is counted from are no longer in it.
         evidence = self._evidence() if self._counts_votes else posterior
         # a row without a vote cast, whose missing votes are all filled alike, has that fill already
@@ -140,15 +140,15 @@ class PanelVotes:
                 self._count_cases(judges_filled_low) * self._count_cases(judges_assumed_high)
                 > MAX_CASES
             ):
-                worst[row] = self.levels[0] if judges_filled_low else self.levels[-1]
+                worst_value[row] = self.levels[0] if judges_filled_low else self.levels[-1]
                 continue
             with_low = self._combine(evidence[row], self._evidence_of_cases(judges_filled_low))
             combined = self._combine(
                 with_low[:, None], self._evidence_of_cases(judges_assumed_high)
             )
             levels = self.expected_level(self._probabilities(combined))
-            worst[row] = levels.max(axis=1).min()
-        return worst
+            worst_value[row] = levels.max(axis=1).min()
+        return worst_value
 
     def _judges_at(self, columns: Bools) -> tuple[str, ...]:
         return tuple(self._judge_names[column] for column in np.flatnonzero(columns))
@@ -210,8 +210,8 @@ def nearest_level(value: Floats, levels: Floats) -> Ints:
 def _normalize(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
     size = np.asarray(aggregation.total(shares))[..., None]
-    normalized = shares / np.where(size > 0.0, size, 1.0)
-    return np.where(size > 0.0, normalized, 1.0 / shares.shape[-1])
+    normalized_shares = shares / np.where(size > 0.0, size, 1.0)
+    return np.where(size > 0.0, normalized_shares, 1.0 / shares.shape[-1])
 
 
 def _require_rising(levels: tuple[float, ...]) -> tuple[float, ...]:
@@ -341,33 +341,33 @@ class ConsensusOfJudges(Combiner):
                 raise PlanError(
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
-        frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
+        frozen_params: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
         panels = _panels_of(inputs)
         if panels:
-            frozen["panels"] = panels
+            frozen_params["panels"] = panels
         if confusions is not None:
-            frozen["prior"] = list(confusions.prior)
-            frozen["judges"] = _matrices_of(inputs, confusions)
-            frozen["confusions"] = confusions.digest
-        return frozen
+            frozen_params["prior"] = list(confusions.prior)
+            frozen_params["judges"] = _matrices_of(inputs, confusions)
+            frozen_params["confusions"] = confusions.digest
+        return frozen_params
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         panels = self.part_inputs(params)
         if not panels:
-            fused = _fuse_votes(matrices, params)
+            panel_votes = _fuse_votes(matrices, params)
             means = {name: matrix.mean()[0] for name, matrix in matrices.items()}
-            return replace(fused, parts=means)
+            return replace(panel_votes, parts=means)
         by_reviewer: list[Component] = []
         parts: dict[str, Floats] = {}
         diagnostics: dict[str, Floats] = {}
         for reviewer, names in panels.items():
-            fused = _fuse_votes({name: matrices[name] for name in names}, params)
-            by_reviewer.append(fused)
-            parts[reviewer] = np.where(fused.present, fused.value, np.nan)
-            for figure, numbers in fused.diagnostics.items():
+            panel_votes = _fuse_votes({name: matrices[name] for name in names}, params)
+            by_reviewer.append(panel_votes)
+            parts[reviewer] = np.where(panel_votes.present, panel_votes.value, np.nan)
+            for figure, numbers in panel_votes.diagnostics.items():
                 diagnostics[f"{figure} of {reviewer}"] = numbers
-        values = np.stack([fused.value for fused in by_reviewer], axis=1)
-        present = np.stack([fused.present for fused in by_reviewer], axis=1)
+        values = np.stack([panel_votes.value for panel_votes in by_reviewer], axis=1)
+        present = np.stack([panel_votes.present for panel_votes in by_reviewer], axis=1)
         weights = np.where(present, 1.0, 0.0)
         return Component(*weighted_mean(values, weights), parts, diagnostics)
 
@@ -391,8 +391,8 @@ def _matrices_of(
         judge = judge_name(key, use.reviewer)
         if judge not in confusions.annotators:
             names = sorted(confusions.annotators)
-            similar = did_you_mean(judge, names)
-            hint = similar or f"name inputs as the annotators: {', '.join(names[:20])}"
+            suggestion = did_you_mean(judge, names)
+            hint = suggestion or f"name inputs as the annotators: {', '.join(names[:20])}"
             raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
         matrices[key] = [list(row) for row in confusions.annotators[judge]]
     return matrices
@@ -461,11 +461,11 @@ def _resolve_levels(
     return levels
 
 
-def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+def to_confusions(fitted_consensus: Consensus, classes: Sequence[Label]) -> Confusions:
     """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
-    matrices = fitted.confusion.tolist()
+    matrices = fitted_consensus.confusion.tolist()
     annotators = {}
-    for name, matrix in zip(fitted.votes.annotators, matrices, strict=True):
+    for name, matrix in zip(fitted_consensus.votes.annotators, matrices, strict=True):
         annotators[str(name)] = tuple(tuple(row) for row in matrix)
-    prior = tuple(fitted.prior.tolist())
+    prior = tuple(fitted_consensus.prior.tolist())
     return Confusions(classes=tuple(classes), prior=prior, annotators=annotators)

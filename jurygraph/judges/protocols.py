@@ -120,10 +120,10 @@ def person_names(number: int) -> tuple[str, ...]:
 
 def named_people(people: People) -> list[dict[str, str]]:
     """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
-    named = []
+    people_entries = []
     for name, person in zip(person_names(len(people)), people, strict=True):
-        named.append({"name": name, "text": "\n".join(_lines(person))})
-    return named
+        people_entries.append({"name": name, "text": "\n".join(_lines(person))})
+    return people_entries
 
 
 def restore_ids(reason: str, people: People) -> str:
@@ -288,9 +288,9 @@ class ChecklistProtocol(ScoringProtocol):
         findings = {}
         for subject, path in _items(people).items():
             item: ItemReply = attrgetter(path)(reply)
-            measured = None if item.met is None else Measurement(float(item.met), item.met)
+            measurement = None if item.met is None else Measurement(float(item.met), item.met)
             claims = [Claim("met", item.quotes)] if item.met else []
-            findings[subject] = Finding(path, measured, item.reason, item.quotes, claims)
+            findings[subject] = Finding(path, measurement, item.reason, item.quotes, claims)
         return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
@@ -461,5 +461,5 @@ def _weight_finding(name: str, reply: Any) -> Finding:
     weights = _weights_by_name(reply.weights)
     weight = weights[name]
     share = weight / math.fsum(weights.values())
-    measured = Measurement(share, native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{name}", measured, reply.weights.reason)
+    measurement = Measurement(share, native=weight, scale=(0.0, 1.0))
+    return Finding(f"weights.{name}", measurement, reply.weights.reason)

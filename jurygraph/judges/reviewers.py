@@ -362,8 +362,8 @@ class ReviewerJudge(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         history = self._history
         if history is not None and view.member not in history.reviewers:
-            similar = did_you_mean(str(view.member), history.reviewers)
-            hint = similar or f"it has {join_names(history.reviewers)}"
+            suggestion = did_you_mean(str(view.member), history.reviewers)
+            hint = suggestion or f"it has {join_names(history.reviewers)}"
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
@@ -416,8 +416,8 @@ class ReviewerJudge(Evaluator):
         params: dict[str, Any] = {"count": count}
         for pool in POOLS:
             params[pool] = [
-                [example_use(example).model_dump(mode="json") for example in drawn[:kept]]
-                for drawn in draws[pool]
+                [example_use(example).model_dump(mode="json") for example in drawn_examples[:kept]]
+                for drawn_examples in draws[pool]
             ]
         params["relations"] = history.relations_digest[:16]
         return params
@@ -455,15 +455,21 @@ class ReviewerJudge(Evaluator):
             return await self._predict(inputs, ShownExamples((), ()))
         # look for at least one, so that the reason can name the pool that has none
         count = max(params["count"], 1)
-        left = {}
+        shown_examples = {}
         for pool in POOLS:
-            drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
-            left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, self._history)
-        equal_count = min(params["count"], *(len(kept.examples) for kept in left.values()))
-        chosen = left[self._example_pool].first_examples(equal_count)
+            drawn_examples = [
+                self._example(use, inputs.question) for use in params[pool][inputs.sample]
+            ]
+            shown_examples[pool] = choose_examples(
+                drawn_examples, count, inputs.response, inputs.task, self._history
+            )
+        equal_count = min(
+            params["count"], *(len(kept.examples) for kept in shown_examples.values())
+        )
+        chosen = shown_examples[self._example_pool].first_examples(equal_count)
         if chosen.examples:
             return await self._predict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._example_pool, left)
+        reason = _explain_missing_examples(inputs, self._example_pool, shown_examples)
         return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
 
     async def _predict(self, inputs: EvaluatorInput, chosen: ShownExamples) -> Verdict:
@@ -481,14 +487,14 @@ class ReviewerJudge(Evaluator):
         swapped_text = swap_response(response)
         if swapped_text is None:
             return no_pair(response)
-        unswapped = [example.model_copy(update={"reason": None}) for example in examples]
-        mirrored = []
-        for example in unswapped:
+        unswapped_examples = [example.model_copy(update={"reason": None}) for example in examples]
+        mirrored_examples = []
+        for example in unswapped_examples:
             mirror_image = {"text": example.swapped, "score": dimension.mirror(example.score)}
-            mirrored.append(example.model_copy(update=mirror_image))
+            mirrored_examples.append(example.model_copy(update=mirror_image))
         predictions = [
-            self._ask(inputs, response.text, unswapped),
-            self._ask(inputs, swapped_text, mirrored),
+            self._ask(inputs, response.text, unswapped_examples),
+            self._ask(inputs, swapped_text, mirrored_examples),
         ]
         return combine_orders(*await gather_all(predictions))
 
@@ -573,19 +579,19 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
 
 
 def _explain_missing_examples(
-    inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]
+    inputs: EvaluatorInput, pool: str, shown_examples: Mapping[str, ShownExamples]
 ) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool
-    if left[pool].examples:
-        empty_pool = next(other for other in left if other != pool)
+    if shown_examples[pool].examples:
+        empty_pool = next(other for other in shown_examples if other != pool)
     owner = f"reviewer {inputs.task.member!r}"
     if empty_pool != "own":
         owner = f"anybody but {owner}"
     domain = inputs.task.metadata.get("domain")
     domain_phrase = "" if domain is None else f" in the task's domain {quote(str(domain))}"
     reason = f"no rating of {inputs.question.subject!r} by {owner}{domain_phrase} can be shown"
-    dropped = len(left[empty_pool].uses)
+    dropped = len(shown_examples[empty_pool].uses)
     if dropped:
         reason += f"; {dropped} were dropped"
     if empty_pool != pool:
@@ -602,7 +608,7 @@ def no_pair(response: Response) -> Verdict:
     return Verdict.fail("no-pair", f"{problem}; {remedy}", cause="response")
 
 
-def combine_orders(unswapped: Verdict, swapped: Verdict) -> Verdict:
+def combine_orders(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:
     """Return the verdict of both orders: score = (unswapped + 1 - swapped) / 2, with the lower confidence of the two.
 
     Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If
@@ -610,24 +616,29 @@ def combine_orders(unswapped: Verdict, swapped: Verdict) -> Verdict:
     and counts as the worst case, so does the verdict.
     """
     for status in ("failed", "abstained", "ok"):
-        for verdict in (unswapped, swapped):
+        for verdict in (unswapped_verdict, swapped_verdict):
             if verdict.status == status and (verdict.score is None or verdict.is_worst_case):
                 return verdict
-    assert unswapped.score is not None
-    assert swapped.score is not None
-    assert unswapped.scale is not None
+    assert unswapped_verdict.score is not None
+    assert swapped_verdict.score is not None
+    assert unswapped_verdict.scale is not None
     # fewer decimals than floats hold, more than any scale has steps
-    score = round((unswapped.score + 1.0 - swapped.score) / 2.0, 12)
-    low, high = unswapped.scale
-    confidences = (unswapped.confidence, swapped.confidence)
-    reasons = [unswapped.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
+    score = round((unswapped_verdict.score + 1.0 - swapped_verdict.score) / 2.0, 12)
+    low, high = unswapped_verdict.scale
+    confidences = (unswapped_verdict.confidence, swapped_verdict.confidence)
+    reasons = [
+        unswapped_verdict.reason,
+        f"[swapped: {swapped_verdict.reason}]" if swapped_verdict.reason else "",
+    ]
     fields = {
         "score": score,
         "native": round(low + score * (high - low), 9),
         "confidence": min(number for number in confidences if number is not None),
         "reason": " ".join(filter(None, reasons)),
-        "evidence": tuple(dict.fromkeys((*unswapped.evidence, *swapped.evidence))),
-        "unsupported": unswapped.unsupported or swapped.unsupported,
-        "swap": Swap(given=unswapped.score, swapped=swapped.score, call=swapped.call),
+        "evidence": tuple(dict.fromkeys((*unswapped_verdict.evidence, *swapped_verdict.evidence))),
+        "unsupported": unswapped_verdict.unsupported or swapped_verdict.unsupported,
+        "swap": Swap(
+            given=unswapped_verdict.score, swapped=swapped_verdict.score, call=swapped_verdict.call
+        ),
     }
-    return unswapped.model_copy(update=fields)
+    return unswapped_verdict.model_copy(update=fields)

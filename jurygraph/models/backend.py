@@ -91,8 +91,10 @@ class Backend(ABC):
         """Return the recorded call of a tool of this id; None for a model that is no recording."""
         return None
 
-    async def check_lookup(self, stored_lookup: StoredLookup, planned: PlannedLookup) -> None:
-        """Compare a stored call of a tool with the `planned` one, and one made now, where a run is verified."""
+    async def check_lookup(
+        self, stored_lookup: StoredLookup, planned_lookup: PlannedLookup
+    ) -> None:
+        """Compare a stored call of a tool with `planned_lookup`, and with one made now, where a run is verified."""
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""

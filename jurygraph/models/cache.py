@@ -68,8 +68,10 @@ class Cache:
         A missing folder is created for this user alone. Raises `InputError` if it is a file, cannot be written, or if
         other users have write access.
         """
-        expanded = os.path.expandvars(os.path.expanduser(folder))  # else diskcache does it later
-        self.folder = Path(expanded).absolute()
+        expanded_path = os.path.expandvars(
+            os.path.expanduser(folder)
+        )  # else diskcache does it later
+        self.folder = Path(expanded_path).absolute()
         self._logged: set[str] = set()
         _prepare_folder(self.folder)
         try:
@@ -100,9 +102,9 @@ class Cache:
         """Store replies together, also over old ones; the next run pays again for one that cannot be stored."""
         try:
             with self._rows.transact():
-                for key, stored in replies.items():
+                for key, reply in replies.items():
                     try:
-                        content = _REPLY_ADAPTER.dump_json(stored, exclude_defaults=True).decode()
+                        content = _REPLY_ADAPTER.dump_json(reply, exclude_defaults=True).decode()
                     except ValueError as error:  # half of a character
                         self._log_unstored(error)
                     else:
@@ -236,5 +238,5 @@ def _seal(key: str, content: str) -> str:
     return f"{SCHEMA_VERSION} {digest} {content}"
 
 
-def _content_of(sealed: str) -> str:
-    return sealed.split(" ", 2)[-1]
+def _content_of(sealed_content: str) -> str:
+    return sealed_content.split(" ", 2)[-1]

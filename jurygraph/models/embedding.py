@@ -143,9 +143,9 @@ async def embed_each(embedder: Embedder, texts: Sequence[str]) -> list[Floats | 
     text alone. A zero vector of a text that is not blank is a fault. Raises the errors that end a run.
     """
     vectors: dict[str, Floats | Fault] = {}
-    distinct = list(dict.fromkeys(texts))
-    for start in range(0, len(distinct), BATCH_SIZE):
-        batch = distinct[start : start + BATCH_SIZE]
+    distinct_texts = list(dict.fromkeys(texts))
+    for start in range(0, len(distinct_texts), BATCH_SIZE):
+        batch = distinct_texts[start : start + BATCH_SIZE]
         vectors |= zip(batch, await _embed_batch(embedder, batch), strict=True)
     return [vectors[text] for text in texts]
 
@@ -162,13 +162,13 @@ async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats 
         for text in batch:
             results += await _embed_batch(embedder, [text])
         return results
-    empty = Fault(
+    empty_fault = Fault(
         "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
     )
     vectors: list[Floats | Fault] = []
     for text, row in zip(batch, rows, strict=True):
         is_empty = text.strip() and not np.any(row)
-        vectors.append(empty if is_empty else row)
+        vectors.append(empty_fault if is_empty else row)
     return vectors
 
 
@@ -182,8 +182,8 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
     # scaled by the largest number first, so that no square overflows or underflows
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest > 0.0, largest, 1.0)
+    largest_number = np.abs(rows).max(axis=1, keepdims=True)
+    rows = rows / np.where(largest_number > 0.0, largest_number, 1.0)
     squares = np.square(rows).sum(axis=1, keepdims=True)
     length = np.sqrt(squares)
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))

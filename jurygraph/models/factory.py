@@ -129,15 +129,15 @@ def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
         if name is None:  # also the model of a judge: it gives no second opinion
             continue
         parameters = canonical_json(dict(gateway.parameters))
-        sent = gateway.identity, parameters, gateway.limits.max_tokens
-        if sent in judges:
-            problem = f"is the same model as models.{judges[sent]}, with the same parameters"
+        model_key = gateway.identity, parameters, gateway.limits.max_tokens
+        if model_key in judges:
+            problem = f"is the same model as models.{judges[model_key]}, with the same parameters"
             hint = (
                 "name another model or `calls.parameters`; "
                 "a model given as an object needs a `model` name of its own"
             )
             raise ConfigError(f"models.{name}: {problem}; {hint}")
-        judges[sent] = name
+        judges[model_key] = name
 
 
 def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) -> Backend:
@@ -158,21 +158,21 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     except (ValueError, InputError, ConfigError) as error:
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
-    nearest = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
+    suggestion = did_you_mean(kind, ("none", *BACKENDS)) if ":" in name else None
     hint = f"write {model_forms('or')}"
     if kind in ("http", "https"):
         hint = f"write openai-compatible:{kind}://…/v1#NAME, or {hint.removeprefix('write ')}"
     elif _BARE_NAME.fullmatch(name):
         hint = f"write provider/name, as openai/{name} for one of OpenAI; or {hint.removeprefix('write ')}"
-    if nearest:
-        hint = f"{nearest} {hint}"
+    if suggestion:
+        hint = f"{suggestion} {hint}"
     raise ConfigError(f"model: {prefix!r} is not a model; {hint}")
 
 
 def model_forms(conjunction: str) -> str:
     """Return the forms of a config's `model` in a row, with a conjunction before the last."""
-    prefixed = ", ".join(kind.form for kind in BACKENDS.values())
-    return f"none, {prefixed} {conjunction} {_LITELLM.form}"
+    prefixed_forms = ", ".join(kind.form for kind in BACKENDS.values())
+    return f"none, {prefixed_forms} {conjunction} {_LITELLM.form}"
 
 
 def _open_server(rest: str, config: CallsConfig) -> Backend:
@@ -278,10 +278,10 @@ def find_model_folder(name: str) -> Path:
         )
     with archives[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    unpacked = default_folder().parent / "models" / f"{name}-{digest[:16]}"
-    if not unpacked.is_dir():
-        _unpack(archives[0], unpacked)
-    return unpacked
+    unpacked_folder = default_folder().parent / "models" / f"{name}-{digest[:16]}"
+    if not unpacked_folder.is_dir():
+        _unpack(archives[0], unpacked_folder)
+    return unpacked_folder
 
 
 def _package_folder(name: str) -> Path:

@@ -140,50 +140,54 @@ class Gateway:
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
         """
         key = asyncio.get_running_loop(), request.digest, id(sink)
-        while (pending := self._pending.get(key)) is not None:
+        while (pending_task := self._pending.get(key)) is not None:
             # outside of the `try`: the deadline of this caller does end it
             async with deadline_at(until):
                 try:
-                    return await asyncio.shield(pending)
+                    return await asyncio.shield(pending_task)
                 except Fault as fault:
                     if fault.kind != "deadline":
                         raise
 
-        def forget(done: "asyncio.Task[AnsweredCall]") -> None:
+        def forget(finished_task: "asyncio.Task[AnsweredCall]") -> None:
             del self._pending[key]
-            if not done.cancelled():
-                done.exception()  # mark the error as retrieved: the callers may have been cancelled
+            if not finished_task.cancelled():
+                finished_task.exception()  # mark the error as retrieved: the callers may have been cancelled
 
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    async def look_up(self, planned: PlannedLookup, sink: CallSink | None = None) -> StoredLookup:
+    async def look_up(
+        self, planned_lookup: PlannedLookup, sink: CallSink | None = None
+    ) -> StoredLookup:
         """Return the planned call of a tool as the sink or a recording has it, else as it is made now.
 
         It is kept in `sink` before it is returned. Equal concurrent ones are made once: a tool may give another result
         each time, and all later requests rest on this one.
         """
-        identity = asyncio.get_running_loop(), planned.lookup.id, id(sink)
-        pending = self._pending_lookups.get(identity)
-        if pending is None:
-            pending = asyncio.create_task(self._make_lookup(planned, sink))
-            self._pending_lookups[identity] = pending
-            pending.add_done_callback(lambda _: self._pending_lookups.pop(identity))
-        return await asyncio.shield(pending)
+        identity = asyncio.get_running_loop(), planned_lookup.lookup.id, id(sink)
+        pending_task = self._pending_lookups.get(identity)
+        if pending_task is None:
+            pending_task = asyncio.create_task(self._make_lookup(planned_lookup, sink))
+            self._pending_lookups[identity] = pending_task
+            pending_task.add_done_callback(lambda _: self._pending_lookups.pop(identity))
+        return await asyncio.shield(pending_task)
 
-    async def _make_lookup(self, planned: PlannedLookup, sink: CallSink | None) -> StoredLookup:
-        key = planned.lookup.id
+    async def _make_lookup(
+        self, planned_lookup: PlannedLookup, sink: CallSink | None
+    ) -> StoredLookup:
+        key = planned_lookup.lookup.id
         stored_lookup = None if sink is None else sink.find_lookup(key)
         if stored_lookup is not None:
-            await self.backend.check_lookup(stored_lookup, planned)
+            await self.backend.check_lookup(stored_lookup, planned_lookup)
         else:
             stored_lookup = self.backend.find_lookup(key)
             if stored_lookup is None and not self.backend.runs_tools:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
-            stored_lookup = stored_lookup or await planned.make()
+            stored_lookup = stored_lookup or await planned_lookup.make()
             if sink is not None:
                 await sink.store_lookup(stored_lookup)
         if self._recorder is not None:
@@ -228,8 +232,8 @@ class Gateway:
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way in this loop: they are paid for, and their replies are kept."""
-        while pending := self._pending_in_loop():
-            await asyncio.gather(*pending, return_exceptions=True)
+        while pending_tasks := self._pending_in_loop():
+            await asyncio.gather(*pending_tasks, return_exceptions=True)
 
     def _pending_in_loop(self) -> list["asyncio.Task[AnsweredCall]"]:
         running = asyncio.get_running_loop()
@@ -237,10 +241,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Cancel requests under way in this loop, and close the backend. May be called more than once."""
-        pending = self._pending_in_loop()
-        for task in pending:
+        pending_tasks = self._pending_in_loop()
+        for task in pending_tasks:
             task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
         await self.backend.close()
         if self.cache is not None:
             self._cache_replies()
@@ -298,33 +302,33 @@ class Gateway:
         contents = [message.content for message in request.messages]
         if not self.redactor.has_secret_in("\n".join(contents)):
             return request
-        clean: list[Message] = []
+        clean_messages: list[Message] = []
         for message in request.messages:
             text = self.redactor.redact_text(message.content)
-            clean.append(message.model_copy(update={"content": text}))
-        return request.model_copy(update={"messages": tuple(clean)})
+            clean_messages.append(message.model_copy(update={"content": text}))
+        return request.model_copy(update={"messages": tuple(clean_messages)})
 
     async def _request_model(
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         start = monotonic()
-        sent = 0
+        sent_count = 0
         repeats = 0
         size = request_size(request)
         max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
         tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
-        most = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
+        max_cost = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
 
         async def attempt() -> AnsweredCall:
-            nonlocal sent, repeats
+            nonlocal sent_count, repeats
             while True:  # attempts that end in an outage of the server do not count
                 async with self._limiter.turn(tokens, until) as turn:
                     # replies would be paid for and lost
                     if sink is not None and sink in self._store_errors:
                         raise self._store_errors[sink]
                     _time_left(self.limits.timeout, until)
-                    with await self.budget.reserve_when_free(most, until) as reservation:
-                        sent += 1
+                    with await self.budget.reserve_when_free(max_cost, until) as reservation:
+                        sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
                         may_repeat = turn.is_probe or repeats < self.limits.retries.attempts
                         reply = await self._send(request, reservation, turn, until, may_repeat)
@@ -332,7 +336,7 @@ class Gateway:
                         turn.limiter.release(turn)
                         fields = {
                             "cost": self._cost(reply),
-                            "attempts": sent,
+                            "attempts": sent_count,
                             "latency": monotonic() - start,
                         }
                         return await self._keep(
@@ -344,10 +348,12 @@ class Gateway:
             answered_call = await call_with_retries(attempt, self.limits.retries, until)
         except Fault as fault:
             # without secrets that a server may have echoed, and the errors that caused it
-            clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
-            clean.attempts = sent
-            clean.setting = fault.setting
-            raise clean from None
+            clean_fault = Fault(
+                fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after
+            )
+            clean_fault.attempts = sent_count
+            clean_fault.setting = fault.setting
+            raise clean_fault from None
         if not self.backend.is_recording:
             self.first_replies.expect(answered_call.call.id)
         if not self._uncached:
@@ -382,9 +388,9 @@ class Gateway:
                 reserved.settle(0.0)
             if fault.kind == "too-large":
                 reserved.settle_unbounded_bill()
-            if (ending := self.first_replies.note_fault(fault, is_first)) is not None:
-                turn.limiter.report_fault(turn, ending)
-                raise ending from None
+            if (give_up_reason := self.first_replies.note_fault(fault, is_first)) is not None:
+                turn.limiter.report_fault(turn, give_up_reason)
+                raise give_up_reason from None
             is_late = (
                 fault.kind == "timeout"
                 and until is not None
@@ -602,10 +608,10 @@ def size_of_messages(request: Request) -> int:
 def _time_left(timeout: float, until: float | None) -> float:
     if until is None:
         return timeout
-    left = until - asyncio.get_running_loop().time()
-    if left <= 0:
+    seconds_left = until - asyncio.get_running_loop().time()
+    if seconds_left <= 0:
         raise deadline_fault()
-    return min(timeout, left)
+    return min(timeout, seconds_left)
 
 
 class Gateways(dict[str | None, Gateway]):
@@ -656,8 +662,10 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        same = [name for name, gateway in self.items() if gateway.identity == identity]
-        return max(same, key=lambda name: self[name].count_parameters_in(request), default=None)
+        same_names = [name for name, gateway in self.items() if gateway.identity == identity]
+        return max(
+            same_names, key=lambda name: self[name].count_parameters_in(request), default=None
+        )
 
     def for_dry_run(
         self, concurrency: int, sink: CallSink | None = None

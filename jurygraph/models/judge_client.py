@@ -129,8 +129,8 @@ def _strict_schema(
         # none in it may refer to it
         others = {key: value for key, value in definitions.items() if key != name}
         return _strict_schema({**definitions[name], **siblings}, location, others)
-    if unknown := sorted(source.keys() - _HANDLED_KEYWORDS - _DROPPED_KEYWORDS):
-        raise _schema_error(location, f"has {unknown[0]}")
+    if unknown_keywords := sorted(source.keys() - _HANDLED_KEYWORDS - _DROPPED_KEYWORDS):
+        raise _schema_error(location, f"has {unknown_keywords[0]}")
     if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
         raise _schema_error(location, "may be anything")
     strict_schema = {name: source[name] for name in _COPIED_KEYWORDS if name in source}
@@ -235,8 +235,11 @@ def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE_HINT}."
     # empty messages are refused
     content = shorten(reply.text, _MAX_REPLY_CHARACTERS) if reply.text.strip() else "(no text)"
-    added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
-    return request.model_copy(update={"messages": request.messages + added})
+    repair_messages = (
+        Message(role="assistant", content=content),
+        Message(role="user", content=instruction),
+    )
+    return request.model_copy(update={"messages": request.messages + repair_messages})
 
 
 def with_instructions(request: Request) -> Request:
@@ -317,11 +320,11 @@ def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
     if not reply.tokens_in:
         return
     texts = [message.content for message in request.messages]
-    most = _CHARACTERS_PER_TOKEN * reply.tokens_in
-    if sum(map(len, texts)) <= most:
+    max_characters = _CHARACTERS_PER_TOKEN * reply.tokens_in
+    if sum(map(len, texts)) <= max_characters:
         return
     length = sum(len(_REPEATED_CHARACTER.sub(r"\1", text)) for text in texts)
-    if length > most:
+    if length > max_characters:
         problem = (
             f"the server read {reply.tokens_in:,} tokens of a prompt of {length:,} characters, "
             f"so that it cut most off"
@@ -357,8 +360,8 @@ def _parse(text: str, reply_model: type[T]) -> T | Problem:
             return data
         if encode_json(data) == answer.model_dump_json(round_trip=True, by_alias=True).encode():
             return answer  # as most replies; `_find_flaw` takes several times as long
-        dumped = answer.model_dump(mode="json", round_trip=True, by_alias=True)
-        return _find_flaw(data, dumped) or answer
+        dumped_answer = answer.model_dump(mode="json", round_trip=True, by_alias=True)
+        return _find_flaw(data, dumped_answer) or answer
     except RecursionError:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
@@ -374,14 +377,14 @@ def _find_syntax_problem(error: ValidationError) -> Problem | None:
     return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE_HINT}")
 
 
-def _find_flaw(data: Any, dumped: Any) -> Problem | None:
+def _find_flaw(data: Any, dumped_answer: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
-    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
-    for a number, since Python accepts True for 1.
+    `dumped_answer` is `data` as the pydantic model parsed and dumped it. An error is a field left to its default, or a
+    boolean for a number, since Python accepts True for 1.
     """
     values = dict(_walk_values(data))
-    for path, parsed_value in _walk_values(dumped):
+    for path, parsed_value in _walk_values(dumped_answer):
         if path not in values:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
@@ -526,8 +529,8 @@ def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | Non
     ends = accumulate(len(token.text) for token in reply.tokens)
     spans = zip(reply.tokens, ends, strict=True)
     token, end = next((token, end) for token, end in spans if offset < end)
-    begin = end - len(token.text)
-    lead = token.text[: offset - begin].rstrip(_JSON_SPACES)
+    token_start = end - len(token.text)
+    lead = token.text[: offset - token_start].rstrip(_JSON_SPACES)
     # some servers include the token itself
     others = [other for other in token.others if other[0] != token.text]
     alternatives: list[tuple[str, float]] = []
@@ -548,13 +551,17 @@ def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
         return None
     # subtracted, so that the largest exponential neither overflows nor vanishes
     top = max(true_logprobs + false_logprobs)
-    yes = math.fsum(math.exp(logprob - top) for logprob in true_logprobs)
-    no = math.fsum(math.exp(logprob - top) for logprob in false_logprobs)
+    true_mass = math.fsum(math.exp(logprob - top) for logprob in true_logprobs)
+    false_mass = math.fsum(math.exp(logprob - top) for logprob in false_logprobs)
     missing = 0.0
     if not true_logprobs or not false_logprobs:
-        least = min(logprob for _, logprob in alternatives)
-        missing = math.exp(least - top)
-    return None if missing > _MAX_PROBABILITY_ERROR * (yes + no + missing) else yes / (yes + no)
+        least_logprob = min(logprob for _, logprob in alternatives)
+        missing = math.exp(least_logprob - top)
+    return (
+        None
+        if missing > _MAX_PROBABILITY_ERROR * (true_mass + false_mass + missing)
+        else true_mass / (true_mass + false_mass)
+    )
 
 
 def _is_word_start(text: str, word: str) -> bool:
@@ -703,8 +710,10 @@ class JudgeClient:
     ) -> Request:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
         if self._investigator is not None:
-            variables = {name: self._investigator.outline(it) for name, it in variables.items()}
-        rendered = prompt.render(self._render_options, **variables)
+            variables = {
+                name: self._investigator.outline(variable) for name, variable in variables.items()
+            }
+        rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self._gateway.backend.capabilities
         parameters: dict[str, Any] = {
             "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)
@@ -715,11 +724,11 @@ class JudgeClient:
             Request.model_construct,  # all parts are validated already, and validating a schema is slow
             {**parameters, **self._parameters},
             reply_model,
-            messages=rendered.messages,
+            messages=rendered_prompt.messages,
             prompt=prompt.id,
             prompt_version=prompt.full_version,
             sample=sample,
-            marks=rendered.marks,
+            marks=rendered_prompt.marks,
         )
 
     def chat_request(
@@ -807,13 +816,13 @@ class JudgeClient:
         request, first, results = await self._answer(request, purpose)
         if note_results is not None:
             note_results(results)
-        parsed = None
+        parsed_reply = None
         try:
-            parsed = self._read_reply(first, reply_model, request, find_problem)
-            message = check(parsed.value) if check else None
+            parsed_reply = self._read_reply(first, reply_model, request, find_problem)
+            message = check(parsed_reply.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
-                return parsed
+                return parsed_reply
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
@@ -824,9 +833,9 @@ class JudgeClient:
             second = await self.send(repair, REPAIR_PURPOSE, first.call.id)
             return self._read_reply(second, reply_model, request, find_problem)
         except Fault as fault:
-            if parsed is not None and fault.cause == "response":
-                return parsed
-            if parsed is None:
+            if parsed_reply is not None and fault.cause == "response":
+                return parsed_reply
+            if parsed_reply is None:
                 for call in filter(None, (first.call.id, fault.call)):
                     self._gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for
@@ -873,10 +882,10 @@ class JudgeClient:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
         self._gateway.first_replies.note(answered_call, None)
 
-    async def look_up(self, planned: PlannedLookup) -> StoredLookup:
+    async def look_up(self, planned_lookup: PlannedLookup) -> StoredLookup:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
-        stored_lookup = await self._gateway.look_up(planned, self._sink)
-        self.lookups[planned.lookup.id] = stored_lookup.lookup
+        stored_lookup = await self._gateway.look_up(planned_lookup, self._sink)
+        self.lookups[planned_lookup.lookup.id] = stored_lookup.lookup
         for log in self._open_logs:
             log.add_lookup(stored_lookup.lookup)
         return stored_lookup

@@ -77,10 +77,10 @@ def read_recording(path: str | Path) -> Recording:
         try:
             for line in file.lines():
                 if _LOOKUP_LINE.match(line.text):
-                    recorded = read_line(file, line, RecordedLookupLine)
-                    lookup = recorded.to_stored()
-                    is_unchanged = recorded.key == lookup.lookup.id
-                    lookups.setdefault(recorded.key, lookup)
+                    recorded_line = read_line(file, line, RecordedLookupLine)
+                    lookup = recorded_line.to_stored()
+                    is_unchanged = recorded_line.key == lookup.lookup.id
+                    lookups.setdefault(recorded_line.key, lookup)
                 else:
                     call = read_line(file, line, RecordedCallLine)
                     is_unchanged = call.key == call.request.digest
@@ -140,9 +140,9 @@ class Recorder:
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
         content: Any = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
-        redacted: Any = self._redactor.redact_json(content)
-        request = Request.model_validate(redacted[0])
-        reply = Reply.model_validate(redacted[1])
+        redacted_content: Any = self._redactor.redact_json(content)
+        request = Request.model_validate(redacted_content[0])
+        reply = Reply.model_validate(redacted_content[1])
         call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
         self._add_line(call)
 
@@ -225,12 +225,12 @@ class Replay(Backend):
         if call is not None:
             return call.reply
         parts = _name_parts(request)
-        similar = self._by_question[_question(request)]
-        unequal_names = [_differing_names(parts, _name_parts(other)) for other in similar]
-        differing = min(unequal_names, key=len, default=None)
+        similar_requests = self._by_question[_question(request)]
+        unequal_names = [_differing_names(parts, _name_parts(other)) for other in similar_requests]
+        differing_names = min(unequal_names, key=len, default=None)
         difference = "the question is not in it"
-        if differing:
-            difference = f"it differs in {', '.join(differing)}"
+        if differing_names:
+            difference = f"it differs in {', '.join(differing_names)}"
         problem = f"{self._path.name} holds no reply to this request: {difference}"
         raise Fault("unrecorded", f"{problem}; use the recorded settings, or record again")
 

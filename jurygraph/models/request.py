@@ -190,12 +190,12 @@ async def _deadline_at(until: float) -> AsyncIterator[None]:
 
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
-    yielded: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in yielded:
-        yielded.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
+    yielded_ids: set[int] = set()
+    current_error: BaseException | None = error
+    while current_error is not None and id(current_error) not in yielded_ids:
+        yielded_ids.add(id(current_error))
+        yield current_error
+        current_error = current_error.__cause__ or current_error.__context__
 
 
 class Fault(ModelError):
@@ -372,12 +372,12 @@ class Request(FrozenModel):
 
     def to_identity(self) -> dict[str, Any]:
         """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
-        plain = self.to_dict()
+        request_fields = self.to_dict()
         if self.marks:
-            del plain["marks"]
-            for message in plain["messages"]:
+            del request_fields["marks"]
+            for message in request_fields["messages"]:
                 message["content"] = _replace_marks(message["content"], self.marks)
-        return plain
+        return request_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
@@ -396,12 +396,12 @@ class Request(FrozenModel):
 
 def _plain_message(message: Message) -> dict[str, Any]:
     """Return a message as JSON, without pydantic's visit to those that call no tool and answer none."""
-    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    message_fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        plain["tool_calls"] = [call.model_dump(mode="json") for call in message.tool_calls]
+        message_fields["tool_calls"] = [call.model_dump(mode="json") for call in message.tool_calls]
     if message.tool_call_id is not None:
-        plain["tool_call_id"] = message.tool_call_id
-    return plain
+        message_fields["tool_call_id"] = message.tool_call_id
+    return message_fields
 
 
 def encode_json(value: Any) -> bytes:
@@ -425,22 +425,22 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     numbers = {mark: number for number, mark in enumerate(marks)}
     pieces: list[str | int] = [text]
     for length in sorted({len(mark) for mark in marks}):  # marks of one backend have one length
-        unsplit = pieces
+        unsplit_pieces = pieces
         pieces = []
-        for piece in unsplit:
+        for piece in unsplit_pieces:
             pieces += _split_at_marks(piece, length, numbers) if type(piece) is str else [piece]
     return pieces
 
 
 def _split_at_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
     pieces: list[str | int] = []
-    done = 0
+    split_end = 0
     for start in _positions_of_marks(text, length, numbers):
-        if start >= done:
+        if start >= split_end:
             end = start + length
-            pieces += text[done:start], numbers[text[start:end]]
-            done = end
-    return [*pieces, text[done:]]
+            pieces += text[split_end:start], numbers[text[start:end]]
+            split_end = end
+    return [*pieces, text[split_end:]]
 
 
 def _positions_of_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
@@ -496,8 +496,10 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
     A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
     calls: list[ToolCall] = []
-    listed = message.get("tool_calls") if request is not None and request.offers_tools else None
-    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
+    listed_calls = (
+        message.get("tool_calls") if request is not None and request.offers_tools else None
+    )
+    for number, entry in enumerate(listed_calls if isinstance(listed_calls, list) else ()):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             continue
@@ -507,8 +509,8 @@ def read_tool_calls(message: Mapping[str, Any], request: Request | None) -> tupl
         arguments = arguments.strip() or "{}"  # as some servers send for a tool without any
         identity = entry.get("id")
         name = identity if isinstance(identity, str) and identity else f"call{number:05}"
-        plain = {"id": name, "function": {"name": function["name"], "arguments": arguments}}
-        calls.append(ToolCall.model_validate(plain))
+        call_entry = {"id": name, "function": {"name": function["name"], "arguments": arguments}}
+        calls.append(ToolCall.model_validate(call_entry))
     return tuple(calls)
 
 
@@ -519,7 +521,7 @@ def find_other_field(message: Mapping[str, Any]) -> str | None:
 
 # The judged response may have provoked every character of a reply: what is cut off never decides which object counts.
 # Log probabilities belong to the text as it was sent, so that it is cut and never rewritten.
-_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_REASONING_BLOCK = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _THOUGHT_TAG = re.compile(r"<(?P<closes>/?)think(?:ing)?>")
 _CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _JSON_ESCAPE = re.compile(r'\\(?P<escaped>["\\/bfnrt]|u[0-9a-fA-F]{4})?')
@@ -547,7 +549,7 @@ def find_json(text: str, *, among_words: bool = False) -> JsonText:
     ends with the only tag of the reply, since a second one may be part of a response that the thought repeats.
     """
     ends_thought = False
-    if thought := _REASONING.match(text):
+    if thought := _REASONING_BLOCK.match(text):
         text = text[thought.end() :]
     elif (end := _end_of_unopened_thought(text)) is not None:
         text = text[end:]
@@ -555,9 +557,9 @@ def find_json(text: str, *, among_words: bool = False) -> JsonText:
     has_words_around = ends_thought
     if fence := _CODE_FENCE.fullmatch(text):
         text = fence["inside"]
-    if among_words and (cut := _cut_to_object(text)) is not None:
-        has_words_around |= cut != text.strip()
-        text = cut
+    if among_words and (cut_text := _cut_to_object(text)) is not None:
+        has_words_around |= cut_text != text.strip()
+        text = cut_text
     return JsonText(text, has_words_around, ends_thought)
 
 

@@ -88,8 +88,10 @@ class Prompt(FrozenModel):
     def needs(self) -> tuple[str, ...]:
         """Return all variables that rendering needs."""
         base = self.base
-        shared = () if base is None else (name for name in base.needs if name != _QUESTION_VARIABLE)
-        return (*shared, *self.variables)
+        shared_needs = (
+            () if base is None else (name for name in base.needs if name != _QUESTION_VARIABLE)
+        )
+        return (*shared_needs, *self.variables)
 
     def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
@@ -102,15 +104,15 @@ class Prompt(FrozenModel):
         except TypeError:  # a variable is not hashable, so that nothing can be cached
             (question,), marks = self._render_sections(manner, variables)
         with_question = {**variables, _QUESTION_VARIABLE: question.content.strip()}
-        rendered = base.render(manner, **with_question)
-        all_marks = dict.fromkeys((*marks, *rendered.marks))
-        return RenderedPrompt(rendered.messages, tuple(all_marks))
+        rendered_prompt = base.render(manner, **with_question)
+        all_marks = dict.fromkeys((*marks, *rendered_prompt.marks))
+        return RenderedPrompt(rendered_prompt.messages, tuple(all_marks))
 
     def _render_sections(
         self, manner: RenderOptions, variables: Mapping[str, Any]
     ) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence, manner.mark_length)
-        filled = {
+        filled_sections = {
             **variables,
             "fence": manner.fence,
             "reminder": manner.reminder,
@@ -118,7 +120,7 @@ class Prompt(FrozenModel):
         }
         messages: list[Message] = []
         for (role, _), template in zip(self.sections, self._templates, strict=True):
-            content = template.render(filled)
+            content = template.render(filled_sections)
             messages.append(Message(role=cast(Any, role), content=content))
         # after the templates, which draw the marks while they are rendered
         return RenderedPrompt(tuple(messages), tuple(fence.marks))
@@ -161,22 +163,22 @@ def _jinja_environment() -> Any:
 def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
     fence: Fence = context[_FENCE_PLACEHOLDER]
-    enclosed = fence.enclose(text, name)
+    enclosed_text = fence.enclose(text, name)
     if not (isinstance(text, RenderedText) and text.has_headers):
-        return enclosed
+        return enclosed_text
     ((_, template),) = load_prompt("conversation").sections
-    return str(_jinja_environment().from_string(template).render(messages=enclosed))
+    return str(_jinja_environment().from_string(template).render(messages=enclosed_text))
 
 
 def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE_PLACEHOLDER]
-    rendered = []
+    rendered_shots = []
     for shot in shots:
         text = fence.enclose(shot.text, "example")
         reason = shot.reason and fence.enclose(shot.reason, "reason")
-        rendered.append(_render_shot(shot._replace(text=text, reason=reason)))
-    return "\n\n".join(rendered)
+        rendered_shots.append(_render_shot(shot._replace(text=text, reason=reason)))
+    return "\n\n".join(rendered_shots)
 
 
 @lru_cache(maxsize=1024)
@@ -273,14 +275,14 @@ def _check_templates(prompt: Prompt) -> None:
     if base is not None and _QUESTION_VARIABLE not in base.variables:
         raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
-        used: set[str] = set()
+        used_variables: set[str] = set()
         for template, (_, text) in zip(prompt._templates, prompt.sections, strict=True):
-            used |= find_undeclared_variables(template.environment.parse(text))
+            used_variables |= find_undeclared_variables(template.environment.parse(text))
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
-    undeclared_variables = sorted(used.difference(_FRAMEWORK_VARIABLES, prompt.variables))
+    undeclared_variables = sorted(used_variables.difference(_FRAMEWORK_VARIABLES, prompt.variables))
     if undeclared_variables:
-        declared = ", ".join((*prompt.variables, *undeclared_variables))
+        declared_text = ", ".join((*prompt.variables, *undeclared_variables))
         raise ValueError(
-            f"it uses {undeclared_variables[0]!r} and does not state it; write `variables: [{declared}]`"
+            f"it uses {undeclared_variables[0]!r} and does not state it; write `variables: [{declared_text}]`"
         )

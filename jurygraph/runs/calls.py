@@ -83,9 +83,11 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
             request, reply = map(_parse_object, _find_texts(run.source, "call", call.id, last))
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
-            repeated = len(before) if before and messages[: len(before)] == before else 0
-            made = tuple(item for item in lookups.values() if item.lookup.call == use.id)
-            calls[use.id] = RecordedCall(use.purpose, call, request, reply, repeated, made)
+            repeated_count = len(before) if before and messages[: len(before)] == before else 0
+            made_lookups = tuple(item for item in lookups.values() if item.lookup.call == use.id)
+            calls[use.id] = RecordedCall(
+                use.purpose, call, request, reply, repeated_count, made_lookups
+            )
             before = messages if isinstance(request, dict) and "investigation" in request else ()
     return list(calls.values())
 

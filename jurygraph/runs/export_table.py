@@ -38,9 +38,9 @@ class StoredVerdict(NamedTuple):
 class ExportTable:
     """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
-    def __init__(self, fixed: Mapping[str, ColumnType | None]) -> None:
-        self._fixed = fixed
-        self._kinds = dict(fixed)
+    def __init__(self, fixed_types: Mapping[str, ColumnType | None]) -> None:
+        self._fixed = fixed_types
+        self._kinds = dict(fixed_types)
         self._file = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY)  # noqa: SIM115 - closed by `close`
 
     def close(self) -> None:
@@ -56,11 +56,11 @@ class ExportTable:
     @property
     def columns(self) -> dict[str, ColumnType]:
         """Return the types of all columns: the fixed ones, then those of labels, then those of metadata."""
-        ordered = sorted(
+        sorted_names = sorted(
             self._kinds,
             key=lambda name: (name not in self._fixed) * (1 + name.startswith("metadata.")),
         )
-        return {name: self._kinds[name] or "string" for name in ordered}
+        return {name: self._kinds[name] or "string" for name in sorted_names}
 
     def batches(self) -> Iterator[list[ExportRow]]:
         self._file.seek(0)
@@ -101,8 +101,8 @@ def import_library(name: Literal["pandas", "pyarrow", "openpyxl"]) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        extra = {"pandas": "pandas", "pyarrow": "parquet", "openpyxl": "xlsx"}[name]
-        raise InputError(f"this needs {name}: pip install 'jurygraph[{extra}]'") from None
+        extra_name = {"pandas": "pandas", "pyarrow": "parquet", "openpyxl": "xlsx"}[name]
+        raise InputError(f"this needs {name}: pip install 'jurygraph[{extra_name}]'") from None
 
 
 def verdicts_about_response(trace: Trace, superseded: bool = False) -> Iterator[RecordedVerdict]:
@@ -110,8 +110,8 @@ def verdicts_about_response(trace: Trace, superseded: bool = False) -> Iterator[
 
     Those that another judge's superseded are left out, unless `superseded` is true.
     """
-    own = (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
-    return (verdict for verdict in own if superseded or not verdict.superseded)
+    own_verdicts = (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
+    return (verdict for verdict in own_verdicts if superseded or not verdict.superseded)
 
 
 def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[str, float]:
@@ -128,12 +128,12 @@ def mean_scores(response_id: str, verdicts: Iterable[RecordedVerdict]) -> dict[s
 def _widen_type(kind: ColumnType | None, value: JsonValue) -> ColumnType:
     """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
     kinds: Mapping[type, ColumnType] = {bool: "bool", int: "int64", float: "double"}
-    own = kinds.get(type(value), "string")
+    own_type = kinds.get(type(value), "string")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        own = "string"
-    if kind in (None, own):
-        return own
-    return "double" if {kind, own} == {"int64", "double"} else "string"
+        own_type = "string"
+    if kind in (None, own_type):
+        return own_type
+    return "double" if {kind, own_type} == {"int64", "double"} else "string"
 
 
 def to_text(value: JsonValue) -> str:

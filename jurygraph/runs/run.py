@@ -87,7 +87,7 @@ ERASED_CHANGE = "was erased"
 
 
 def response_changes(
-    stored: Iterable[ScoredResponse],
+    stored_responses: Iterable[ScoredResponse],
     responses: Iterable[Response],
     identity: Callable[[Response], object] = attrgetter("content_digest"),
 ) -> dict[str, str]:
@@ -95,17 +95,17 @@ def response_changes(
 
     Responses with the same `identity` are left out.
     """
-    remaining = {response.id: response for response in responses}
+    new_responses = {response.id: response for response in responses}
     changes: dict[str, str] = {}
-    for trace, old in stored:
-        new = remaining.pop(trace.response_id, None)
+    for trace, old in stored_responses:
+        new = new_responses.pop(trace.response_id, None)
         if new is None:
             changes[trace.response_id] = "is gone"
         elif old is None:
             changes[trace.response_id] = ERASED_CHANGE
         elif identity(old) != identity(new):
             changes[trace.response_id] = "is another one now"
-    return changes | dict.fromkeys(remaining, "is new")
+    return changes | dict.fromkeys(new_responses, "is new")
 
 
 class Run(ShortRepr):
@@ -281,9 +281,9 @@ class Run(ShortRepr):
         if config != self.config:
             return combiners
         for name, version in self.header.combiners.items():
-            current = combiners[name].version if name in combiners else "none"
-            if current != version:
-                problem = f"was decided with combiner {name} of version {version}, and here it has {current}"
+            current_version = combiners[name].version if name in combiners else "none"
+            if current_version != version:
+                problem = f"was decided with combiner {name} of version {version}, and here it has {current_version}"
                 hint = "rewards can be recomputed with the version of the run alone"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         return combiners
@@ -343,10 +343,10 @@ class Run(ShortRepr):
         origin = self.header.branch
         if origin is None or not (self.folder_of(origin) / run_folder.LEDGER_FILE).is_file():
             return None
-        opened = Run.open(self.folder_of(origin))
-        if opened.id == origin.run:
-            return opened
-        opened.close()
+        origin_run = Run.open(self.folder_of(origin))
+        if origin_run.id == origin.run:
+            return origin_run
+        origin_run.close()
         return None
 
     @property
@@ -489,8 +489,8 @@ class Run(ShortRepr):
         """Return what each reviewer is predicted to give, by question, on the reviewer's own scale."""
         from jurygraph.explanation.predictions import predicted_scores  # lazily: it loads NumPy
 
-        predicted = predicted_scores(self.explain_trace(trace).explained)
-        found = {made.verdict.question: made.value for made in predicted}
+        predictions = predicted_scores(self.explain_trace(trace).explained)
+        found = {prediction.verdict.question: prediction.value for prediction in predictions}
         return {question: value for question, value in found.items() if value is not None}
 
     def reviewer_questions(self) -> list[str]:
@@ -536,10 +536,10 @@ class Run(ShortRepr):
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
         return self._groups_except(self.replaced_groups())
 
-    def _groups_except(self, replaced: Container[int]) -> Iterator[Record]:
+    def _groups_except(self, replaced_records: Container[int]) -> Iterator[Record]:
         ledger = self.source.ledger
         groups = ledger.ordered_groups(self.last_base_record)
-        numbers = array("q", (number for number, _ in groups if number not in replaced))
+        numbers = array("q", (number for number, _ in groups if number not in replaced_records))
         return map(ledger.record_at, numbers)
 
     def replaced_groups(self) -> set[int]:
@@ -553,9 +553,11 @@ class Run(ShortRepr):
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        replaced = self.replaced_groups()
-        count = sum(group.content["size"] for group in map(self.source.ledger.record_at, replaced))
-        for group in self._groups_except(replaced):
+        replaced_records = self.replaced_groups()
+        count = sum(
+            group.content["size"] for group in map(self.source.ledger.record_at, replaced_records)
+        )
+        for group in self._groups_except(replaced_records):
             members = self.group(group)
             count += len(members)
             yield from members
@@ -600,8 +602,8 @@ class Run(ShortRepr):
         """
         pandas = import_library("pandas")
         arrow = import_library("pyarrow")
-        nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
-        return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable.get)
+        nullable_types = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
+        return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable_types.get)
 
     def group(self, group: Record) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.
@@ -618,9 +620,9 @@ class Run(ShortRepr):
     def groups_of(self, task_id: str) -> Iterator[list[ScoredResponse]]:
         """Yield the traces of each group of a task, of which only an open-ended run has several."""
         records = self.source.ledger.find_all("group", task_id)
-        replaced = _find_replaced(records) if self.header.is_open_ended else set()
+        replaced_records = _find_replaced(records) if self.header.is_open_ended else set()
         for record in records:
-            if record.seq not in replaced:
+            if record.seq not in replaced_records:
                 yield self.group(record)
 
     def group_with(self, response_id: str) -> list[ScoredResponse]:
@@ -654,9 +656,9 @@ class Run(ShortRepr):
 
     def _require_all_traces_if_closed(self, count: int) -> None:
         """Raise `TraceMismatch` if the run is closed and has another number of traces."""
-        closing = self.ledger.find_all("close", "") if self.is_closed else []
-        expected = sum(record.content["traces"] for record in closing)
-        if closing and expected != count:
+        closing_records = self.ledger.find_all("close", "") if self.is_closed else []
+        expected = sum(record.content["traces"] for record in closing_records)
+        if closing_records and expected != count:
             missing = f"{expected - count} of its {expected} traces are missing"
             raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
 
@@ -716,14 +718,14 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
 def _find_replaced(groups: Iterable[Record]) -> set[int]:
     """Return the numbers of the groups of an open-ended run that are there again, under the same name."""
     last: dict[tuple[Any, ...], int] = {}
-    replaced: set[int] = set()
+    replaced_records: set[int] = set()
     for group in groups:
         body = group.content
         name = group.key, body.get("phase"), body["step"]
         if body.get("again"):
-            replaced.add(last[name])
+            replaced_records.add(last[name])
         last[name] = group.seq
-    return replaced
+    return replaced_records
 
 
 def is_erased(verdict: Verdict) -> bool:
@@ -741,33 +743,33 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     last = group.seq + group.content["size"]
     records = [(record, record.content) for record in ledger.verified_records(group.seq, last)]
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
-    (_, group_body), *stored = records
+    (_, group_body), *trace_records = records
     task_id = group.key
     task_content = run.task_content(task_id)
     survey = run.survey_without_texts_of(task_id)
     decision = run.decision_of(task_id)
     shared_lists = read_shared_lists(group_body)
     verdicts: list[RecordedVerdict] = []
-    for record, body in stored:
+    for record, body in trace_records:
         verdicts += [
             unpack_verdict(verdict, record.key, survey, texts[record.seq], shared_lists)
             for verdict in body["verdicts"]
         ]
     verdicts.sort(key=lambda verdict: verdict.key.sort_key)
-    response_ids = [record.key for record, _ in stored]
+    response_ids = [record.key for record, _ in trace_records]
     by_response = group_verdicts_by_response(survey.questions, response_ids, verdicts)
     plan_digest = ERASED_TEXT
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
-    shared = {
+    shared_fields = {
         "task_id": task_id,
         "group": texts[group.seq].get(0, ERASED_TEXT.encode()).decode(),
         "plan_digest": plan_digest,
         "statistics": group_body["statistics"],
     }
     members: list[ScoredResponse] = []
-    for record, body in stored:
-        fields = shared | {"verdicts": by_response[record.key]}
+    for record, body in trace_records:
+        fields = shared_fields | {"verdicts": by_response[record.key]}
         members.append(_unpack_trace(run, record, body, texts[record.seq], decision, fields))
     return members
 
@@ -778,7 +780,7 @@ def _unpack_trace(
     body: Body,
     texts: Mapping[int, bytes],
     decision: Decision,
-    shared: Mapping[str, Any],
+    shared_fields: Mapping[str, Any],
 ) -> ScoredResponse:
     about = unpack_about(body, texts)
     calls = body.get("calls", ())
@@ -792,7 +794,7 @@ def _unpack_trace(
     previous = run.ledger.record_at(own_record.seq - 1)
     trace = Trace.model_validate(
         {
-            **shared,
+            **shared_fields,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": labels,

@@ -51,10 +51,10 @@ class TraceWithoutTexts(NamedTuple):
         A reward gate is called as in `adjustments`: `precision gate`.
         """
         gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
-        stopping = sorted(gates.intersection(RESPONSE_GATES))
+        stopping_gates = sorted(gates.intersection(RESPONSE_GATES))
         adjustments = self.reward.get("adjustments", ())
-        changing = [name for name, _, _ in adjustments if name.endswith(" gate")]
-        return [*stopping, *changing]
+        changing_gates = [name for name, _, _ in adjustments if name.endswith(" gate")]
+        return [*stopping_gates, *changing_gates]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
@@ -165,8 +165,8 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
     """
     limits: dict[tuple[object, ...], tuple[float, float]] = {}
     for group in read_stored_groups(run):
-        skipped = frozenset(skipped_questions(trace.body) for trace in group.traces)
-        plan = group.survey, group.decision, skipped
+        skipped_sets = frozenset(skipped_questions(trace.body) for trace in group.traces)
+        plan = group.survey, group.decision, skipped_sets
         if plan not in limits:
             verdicts = group_verdicts(run, group, run.decision(group.decision))
             low, high = decide.possible_rewards(verdicts, combiners)

@@ -21,7 +21,7 @@ from jurygraph.sources.files import close_on_error, require_temporary_space
 IDENTITY_COLUMNS = ("task", "response", "agent")
 """The first columns of every table. All are named as `show` and the page name them."""
 
-_COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
+_COUNT_FIELDS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT_COLUMNS = (
     *(
         "question",
@@ -52,7 +52,7 @@ _COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
         ("reward", "coverage", "low", "high", "advantage", "score", "confidence"), "double"
     ),
-    **dict.fromkeys((*_COUNTS, "turn", "sample", "quotes"), "int64"),
+    **dict.fromkeys((*_COUNT_FIELDS, "turn", "sample", "quotes"), "int64"),
     "met": "bool",
     "superseded": "bool",
     "native": None,  # as the judges give it: numbers, truth values or texts
@@ -106,9 +106,9 @@ def read_table(
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), require_temporary_space():
         for trace, response, task in run.responses_with_tasks():
-            shared = _describe(trace, response, task, options.texts)
+            shared_cells = _describe(trace, response, task, options.texts)
             for row in build_rows(trace):
-                table.add(row | shared)
+                table.add(row | shared_cells)
             options.report(1)
     return table
 
@@ -116,12 +116,12 @@ def read_table(
 def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
     """Return the columns of the rewards, and what builds the row of a trace."""
     components = run.components()
-    predicted = run.reviewer_questions()
+    predicted_questions = run.reviewer_questions()
     questions = run.questions() if options.questions else []
     reasons = run.questions() if options.reasons else []
     advantages = options.advantages
     numbers = {
-        "predicted": predicted,
+        "predicted": predicted_questions,
         "component": components,
         "term": components,
         "question": questions,
@@ -130,13 +130,13 @@ def _rewards(run: TabledRun, options: TableOptions) -> tuple[_Columns, _Rows]:
     if advantages is not None:
         columns["advantage"] = "double"
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
-    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNTS)
+    columns |= _column_types(*(f"reason.{key}" for key in reasons), *_COUNT_FIELDS)
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)
         scores = run.question_scores(trace) if questions else {}
         row |= {f"question.{name}": scores[name] for name in questions if name in scores}
-        predictions = run.predicted_scores(trace) if predicted else {}
+        predictions = run.predicted_scores(trace) if predicted_questions else {}
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
         if advantages is not None:
             row["advantage"] = advantages.get(trace.response_id)
@@ -199,16 +199,19 @@ def _reward_row(trace: Trace, reasons: Sequence[str]) -> ExportRow:
     texts = question_reasons(trace) if reasons else {}
     row |= {f"reason.{name}": texts[name] for name in reasons if name in texts}
     counts = reward.counts
-    gated = trace.gated.total()
-    return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
+    gated_count = trace.gated.total()
+    return row | counts.model_dump() | {"judged": counts.judged - gated_count, "gated": gated_count}
 
 
 def _verdict_row(verdict: RecordedVerdict, fields: Iterable[str]) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
-    special: ExportRow = {
+    special_cells: ExportRow = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,
         "quotes": len(verdict.evidence),
     }
-    return {name: special[name] if name in special else getattr(verdict, name) for name in fields}
+    return {
+        name: special_cells[name] if name in special_cells else getattr(verdict, name)
+        for name in fields
+    }

@@ -293,11 +293,11 @@ class WritableRun(Run):
         plan: Plan,
         traces: Sequence[Trace],
         responses: Sequence[Response],
-        naming: Mapping[str, Any] = MappingProxyType({}),
+        name_fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 
-        `naming` is what an open-ended run stores with it: `step`, `phase`, and `again` if it replaces one of that name.
+        `name_fields` are what an open-ended run stores: `step`, `phase`, and `again` if it replaces one of a name.
         """
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow
@@ -305,7 +305,7 @@ class WritableRun(Run):
         response_by_id = {response.id: response for response in responses}
         survey = plan.survey.without_texts
         shared_lists = number_shared_lists(traces)
-        group = {"size": len(traces), "statistics": traces[0].statistics, **naming}
+        group = {"size": len(traces), "statistics": traces[0].statistics, **name_fields}
         if shared_lists:
             group["shown"] = list(shared_lists)
         drafts = [RecordDraft("group", plan.task_id, group, [traces[0].group.encode()])]
@@ -325,9 +325,9 @@ def open_if_there(folder: Path) -> Run | None:
 
 def refuse_existing(folder: Path) -> None:
     """Raise `InputError` where a folder contains a run or other files, so that none can be created in it."""
-    existing = open_if_there(folder)
-    if existing is not None:
-        existing.close()
+    existing_run = open_if_there(folder)
+    if existing_run is not None:
+        existing_run.close()
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
 
 

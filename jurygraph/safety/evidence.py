@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
 
-_HYPHENS = "-\u2010\u2011\ufe63\uff0d"
+_HYPHEN_CHARACTERS = "-\u2010\u2011\ufe63\uff0d"
 _SIGNS_IN_NUMBERS = ".,:/_'"
 _SIGNS_IN_WORDS = "-_'"
 _NUMBER_SIGNS = "-+\u2212\ufe63\uff0d"
@@ -83,17 +83,19 @@ def _is_joiner(text: str, index: int, original_at: Callable[[int], str]) -> bool
     if not 0 < index < len(text) - 1:
         return False
     mark = text[index]
-    left = text[index - 1]
-    right = text[index + 1]
-    if left.isdigit() and right.isdigit():
+    left_character = text[index - 1]
+    right_character = text[index + 1]
+    if left_character.isdigit() and right_character.isdigit():
         if mark in _SIGNS_IN_NUMBERS:
             return True
         group = text[index + 1 : index + 1 + _DIGITS_IN_GROUP]
         is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
         return is_group and original_at(index) in _FIXED_SPACES
-    if mark not in _SIGNS_IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
+    if mark not in _SIGNS_IN_WORDS or not (
+        is_word_letter(left_character) and is_word_letter(right_character)
+    ):
         return False
-    return mark != "-" or original_at(index) in _HYPHENS
+    return mark != "-" or original_at(index) in _HYPHEN_CHARACTERS
 
 
 def _begins_after_elision(text: str, index: int) -> bool:
@@ -258,7 +260,7 @@ class SearchableText:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
         if not folded_quotation:
             return
-        rejected = 0
+        rejected_count = 0
         for start in self._find_starts(folded_quotation, in_words):
             end = start + len(folded_quotation)
             passage = self._passage(start, end)
@@ -267,8 +269,8 @@ class SearchableText:
             if passage is not None and not (meaningful and self.is_filler(passage)):
                 yield passage
                 continue
-            rejected += 1
-            if rejected == _MAX_REJECTED and len(folded_quotation) >= _MIN_WEIGHT:
+            rejected_count += 1
+            if rejected_count == _MAX_REJECTED and len(folded_quotation) >= _MIN_WEIGHT:
                 return
 
     def _find_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
@@ -310,11 +312,11 @@ class SearchableText:
         """Return whether a passage, or the lines that contain it as far as they matter, announce an answer alone."""
         if _is_filler(passage.text):
             return True
-        before = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start]
-        behind = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH]
-        _, _, left = before.rpartition("\n")
-        right, _, _ = behind.partition("\n")
-        return _is_filler(f"{left}{passage.text}{right}")
+        text_before = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start]
+        text_behind = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH]
+        _, _, line_start = text_before.rpartition("\n")
+        line_end, _, _ = text_behind.partition("\n")
+        return _is_filler(f"{line_start}{passage.text}{line_end}")
 
 
 @lru_cache(maxsize=1024)
@@ -357,12 +359,12 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         if line.isprintable() and "  " not in line:  # faster than patterns
             return line, range(len(line))
     folded = _FoldedPieces()
-    done = 0
+    folded_end = 0
     for run in _PLAIN_RUN.finditer(text):
-        _fold_clusters(text, done, run.start(), folded)
+        _fold_clusters(text, folded_end, run.start(), folded)
         _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION), run.start(), folded)
-        done = run.end()
-    _fold_clusters(text, done, len(text), folded)
+        folded_end = run.end()
+    _fold_clusters(text, folded_end, len(text), folded)
     return folded.join(), folded.offsets
 
 
@@ -426,11 +428,11 @@ class _FoldedPieces:
 
 def _fold_plain_run(text: str, origin: int, folded: _FoldedPieces) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
-    done = 0
+    folded_end = 0
     for space in _REPEATED_BLANKS.finditer(text):
-        folded.add(text[done : space.start() + 1], origin + done)
-        done = space.end()
-    folded.add(text[done:], origin + done)
+        folded.add(text[folded_end : space.start() + 1], origin + folded_end)
+        folded_end = space.end()
+    folded.add(text[folded_end:], origin + folded_end)
 
 
 def _fold_clusters(text: str, start: int, end: int, folded: _FoldedPieces) -> None:
@@ -455,9 +457,9 @@ def _is_joining(letter: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_UNFOLDED_FORMS`, with white space as one space, no invisible characters."""
-    plain = cluster.translate(_PLAIN_PUNCTUATION)
-    normalized = unicodedata.normalize("NFC", "".join(map(_decompose, plain)))
-    return remove_invisible(_SPACE_RUN.sub(" ", normalized))
+    plain_cluster = cluster.translate(_PLAIN_PUNCTUATION)
+    normalized_text = unicodedata.normalize("NFC", "".join(map(_decompose, plain_cluster)))
+    return remove_invisible(_SPACE_RUN.sub(" ", normalized_text))
 
 
 def _decompose(letter: str) -> str:

@@ -81,8 +81,8 @@ def _fold_piece(text: str) -> str:
     text = text.encode("utf-8", "ignore").decode()
     # few texts have invisible characters, stacked marks or other punctuation
     if _UNUSUAL_CHARACTER.search(text) is not None:
-        plain = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
-        text = str(_STACKED_MARKS.sub("", plain))
+        plain_text = _REPLACEABLE.sub(lambda match: _REPLACEMENTS[match[0]], remove_invisible(text))
+        text = str(_STACKED_MARKS.sub("", plain_text))
     decomposed_text = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _ACCENT_MARKS.sub("", decomposed_text)).casefold()
 
@@ -109,13 +109,13 @@ _WORDS = re2.compile(r"[\pL\pN]+")
 
 def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
-    untagged = str(_LAYOUT_TAGS.sub("\n", read))
-    words = _WORDS.findall(untagged)
+    text_without_tags = str(_LAYOUT_TAGS.sub("\n", read))
+    words = _WORDS.findall(text_without_tags)
     _, fillers, empty_words = _patterns()
     is_repetition = len(set(words)) == 1 and words[0].isalpha()
     if len(words) >= _MIN_WORDS and (is_repetition or empty_words.issuperset(words)):
         return True
-    return not words or fillers.fullmatch(untagged) is not None
+    return not words or fillers.fullmatch(text_without_tags) is not None
 
 
 @cache
@@ -131,15 +131,17 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     )
     filler = _one_of_patterns(chain.from_iterable(lists["fillers"].values()))
     openers = rf"{before}(?:{opener}{_LETTER_SEPARATOR}*)+"
-    either = f"(?:{opener}|{filler})"
-    fillers = rf"{before}{either}(?:{_LETTER_SEPARATOR}+{either})*{_LETTER_SEPARATOR}*"
+    opener_or_filler = f"(?:{opener}|{filler})"
+    fillers = rf"{before}{opener_or_filler}(?:{_LETTER_SEPARATOR}+{opener_or_filler})*{_LETTER_SEPARATOR}*"
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
     return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
 
 def _one_of_patterns(patterns: Iterable[str]) -> str:
-    plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
-    return f"(?:{plain})"
+    plain_pattern = (
+        fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
+    )
+    return f"(?:{plain_pattern})"
 
 
 WordSign = Literal[
@@ -258,14 +260,16 @@ def _expand(pattern: str, spaced: bool) -> str:
 
     With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
     """
-    plain = fold_text(pattern)
+    plain_pattern = fold_text(pattern)
     expansions = _SHORTHAND_SPACED if spaced else _SHORTHAND_UNSPACED
-    expanded = f"(?:{_SHORTHAND.sub(lambda match: expansions.get(match[0], match[0]), plain)})"
-    if not spaced or not plain.isascii():
-        return expanded
-    before = _WORD_EDGE if _BEGINS_WITH_WORD.match(plain) else ""
-    behind = _WORD_EDGE if _ENDS_WITH_WORD.search(plain) else ""
-    return f"{before}{expanded}{behind}"
+    expanded_pattern = (
+        f"(?:{_SHORTHAND.sub(lambda match: expansions.get(match[0], match[0]), plain_pattern)})"
+    )
+    if not spaced or not plain_pattern.isascii():
+        return expanded_pattern
+    before = _WORD_EDGE if _BEGINS_WITH_WORD.match(plain_pattern) else ""
+    end_pattern = _WORD_EDGE if _ENDS_WITH_WORD.search(plain_pattern) else ""
+    return f"{before}{expanded_pattern}{end_pattern}"
 
 
 class View(NamedTuple):
@@ -318,14 +322,14 @@ _HIDDEN_COMBINATIONS_BY_SIGN = _load_combinations("combinations", "hidden_combin
 def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     """Return the signs that the task shows in combination or asks for. Cached for all responses of a group."""
     folded_query = fold_text(query)
-    allowed: set[Sign] = set()
+    allowed_signs: set[Sign] = set()
     for text in (folded_query, fold_text(reference)):
         for signs, _ in _find_combinations(View(text.encode())):
-            allowed |= signs
+            allowed_signs |= signs
     for topic, sign_names in _SIGN_TABLES["allowed_signs"].items():
         if is_about(topic, folded_query):
-            allowed.update(sign_names.split())
-    return frozenset(allowed)
+            allowed_signs.update(sign_names.split())
+    return frozenset(allowed_signs)
 
 
 def is_about(topic: str, folded_query: str) -> bool:
@@ -375,42 +379,42 @@ def find_views(text: str, read: str) -> Iterator[View]:
 
     Takes time proportional to the length of the text.
     """
-    raw = text.encode("utf-8", "replace")
+    text_bytes = text.encode("utf-8", "replace")
     content = read.encode()
     yield View(content)
     if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
         return
     # what may have tags, selectors and direction controls
-    non_ascii = b"" if text.isascii() else raw
+    non_ascii = b"" if text.isascii() else text_bytes
     if not read.isascii() and _MIXED_ALPHABETS.search(content) is not None:
         yield View(read.translate(_LATIN_LOOKALIKES).encode())
-    if b"&#" in raw:
+    if b"&#" in text_bytes:
         yield View(fold_text(unescape(text)).encode())
     comments = b"\n".join(match[1] or match[2] for match in _HIDDEN_COMMENT.finditer(content))
-    codes = (_decode_base64(match[0]) for match in _BASE64.finditer(raw))
+    codes = (_decode_base64(match[0]) for match in _BASE64.finditer(text_bytes))
     backward_words = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
     is_backwards = len(backward_words) > 1 or _DIRECTION_CONTROLS.search(non_ascii) is not None
-    hidden = {
+    hidden_texts = {
         "in characters that nobody sees": _decode_invisible(non_ascii),
         "in a comment": comments.decode(),
         "in base64": "\n".join(filter(None, codes)),
         "backwards": read[::-1] if is_backwards else "",
     }
-    for hiding, hidden_text in hidden.items():
+    for hiding_place, hidden_text in hidden_texts.items():
         if hidden_text:
-            yield View(fold_text(hidden_text).encode(), hiding)
-    spaced = (_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content))
-    joined = b"\n".join(spaced)
-    if joined:
-        yield View(joined, "in spaced letters", run_together=True)
+            yield View(fold_text(hidden_text).encode(), hiding_place)
+    spaced_words = (_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content))
+    joined_words = b"\n".join(spaced_words)
+    if joined_words:
+        yield View(joined_words, "in spaced letters", run_together=True)
 
 
-def _decode_invisible(raw: bytes) -> str:
+def _decode_invisible(text_bytes: bytes) -> str:
     """Return the texts that tags and variation selectors encode, a line each."""
     lines = []
-    for run in _TAG_CHARACTERS.findall(raw):
+    for run in _TAG_CHARACTERS.findall(text_bytes):
         lines.append("".join(chr(ord(char) - 0xE0000) for char in run.decode()))
-    for run in _VARIATION_SELECTORS.findall(raw):
+    for run in _VARIATION_SELECTORS.findall(text_bytes):
         lines.append(bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore"))
     return "\n".join(lines)
 
@@ -422,13 +426,13 @@ def _selector_byte(selector: str) -> int:
 
 def _decode_base64(code: bytes) -> str:
     """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
-    plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
+    plain_code = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
     # the last letter of the beginning may be incomplete
-    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]
+    start = b64decode(plain_code[:24]).decode("utf-8", "replace")[:-1]
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
-    complete_length = len(plain) // 4 * 4
-    return b64decode(plain[:complete_length]).decode("utf-8", "ignore")
+    complete_length = len(plain_code) // 4 * 4
+    return b64decode(plain_code[:complete_length]).decode("utf-8", "ignore")
 
 
 class TextGateResult(NamedTuple):
@@ -474,19 +478,19 @@ def _gate_conversation(
 
     A last message that only calls tools is an action, not an empty answer.
     """
-    written = [turn for turn in text.turns if turn.role == "assistant"]
+    assistant_turns = [turn for turn in text.turns if turn.role == "assistant"]
     address_gates = [gate for gate in gates if gate == "addresses-grader"]
-    for turn in written:
+    for turn in assistant_turns:
         words = text[turn.start : turn.end]
         found = stopping_gate(words, address_gates, query=query, reference=reference)
         if found is not None:
             return found._replace(reason=f"message {turn.message}: {found.reason}")
     # an address may be split over several messages
-    spoken_text = _join_spoken(text, written)
+    spoken_text = _join_spoken(text, assistant_turns)
     found = stopping_gate(spoken_text, address_gates, query=query, reference=reference)
     if found is not None:
         return found
-    last = [turn for turn in written if turn.message == written[-1].message]
+    last = [turn for turn in assistant_turns if turn.message == assistant_turns[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None
     reply = _join_spoken(text, last)
@@ -553,8 +557,8 @@ def _check_address(text: str, read: str, query: str, reference: str) -> str | No
     for view in find_views(text, read):
         for signs, passage in _find_combinations(view):
             if signs.isdisjoint(_allowed_signs(query, reference)):
-                hiding = f", {view.hidden}" if view.hidden else ""
-                return f"it speaks to its grader{hiding}: {quote(passage)}"
+                hiding_text = f", {view.hidden}" if view.hidden else ""
+                return f"it speaks to its grader{hiding_text}: {quote(passage)}"
     return None
 
 
@@ -595,8 +599,10 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     letters = letters_and_digits(fold_text(query))
     runs = {letters[start : start + _RUN_LENGTH] for start in range(len(letters))}
     starts = range(len(reference_letters) - _RUN_LENGTH + 1)
-    shared = sum(reference_letters[start : start + _RUN_LENGTH] in runs for start in starts)
-    return None if shared > _MAX_SHARE_IN_QUERY * len(starts) else description
+    shared_run_count = sum(
+        reference_letters[start : start + _RUN_LENGTH] in runs for start in starts
+    )
+    return None if shared_run_count > _MAX_SHARE_IN_QUERY * len(starts) else description
 
 
 @lru_cache(maxsize=16)
@@ -611,8 +617,8 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     if reference in response and (weight >= _LONG_REFERENCE_LETTERS or is_little_longer):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
-    shorter, longer = sorted((len(response), len(reference)))
-    if cutoff is None or shorter < cutoff * longer:
+    shorter_length, longer_length = sorted((len(response), len(reference)))
+    if cutoff is None or shorter_length < cutoff * longer_length:
         return None
     beginnings = response[:_MAX_CHARACTERS_COMPARED], reference[:_MAX_CHARACTERS_COMPARED]
     is_near = Indel.normalized_similarity(*beginnings, score_cutoff=cutoff) > 0

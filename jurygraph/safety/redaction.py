@@ -70,26 +70,26 @@ class Redactor:
 def _encodings_of_secret(secret: str) -> Iterator[str]:
     yield secret
     for ascii_only in (True, False):
-        escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        yield escaped
-        yield json.dumps(escaped)[1:-1]
-    raw = secret.encode("utf-8", "surrogatepass")
-    yield from (quote(raw), quote(raw, safe=""), quote_plus(raw))
+        escaped_secret = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield escaped_secret
+        yield json.dumps(escaped_secret)[1:-1]
+    secret_bytes = secret.encode("utf-8", "surrogatepass")
+    yield from (quote(secret_bytes), quote(secret_bytes, safe=""), quote_plus(secret_bytes))
     # base64 writes three bytes as four characters; a secret may begin at any of the three
     for before in range(3):
-        encoded = base64.b64encode(bytes(before) + raw).decode()
+        base64_code = base64.b64encode(bytes(before) + secret_bytes).decode()
         # characters that hold bits of what is before or after it are left out
         first = -(-before * 8 // 6)
-        last = (before + len(raw)) * 8 // 6
-        yield encoded[first:last]
-        yield encoded[first:last].replace("+", "-").replace("/", "_")
+        last = (before + len(secret_bytes)) * 8 // 6
+        yield base64_code[first:last]
+        yield base64_code[first:last].replace("+", "-").replace("/", "_")
 
 
-def is_possible_source(redacted: str, text: str) -> bool:
+def is_possible_source(redacted_text: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
-    if REDACTED_MARK not in redacted:
+    if REDACTED_MARK not in redacted_text:
         return False
-    first, *inner, last = map(re.escape, redacted.split(REDACTED_MARK))
+    first, *inner, last = map(re.escape, redacted_text.split(REDACTED_MARK))
     pattern = first + "".join(f"(?>.*?{piece})" for piece in inner) + f".*{last}"
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 
@@ -161,8 +161,8 @@ def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
 
 @lru_cache(maxsize=16)
 def _redactor_of(variables: frozenset[tuple[str, str]], secrets: frozenset[str]) -> Redactor:
-    usable = (secret for secret in secrets if not is_placeholder(secret))
-    return Redactor([*find_secrets(dict(variables)), *usable])
+    usable_secrets = (secret for secret in secrets if not is_placeholder(secret))
+    return Redactor([*find_secrets(dict(variables)), *usable_secrets])
 
 
 @contextmanager
@@ -193,7 +193,9 @@ def refuse_secrets_in_config(config: "Config") -> None:
             redactors = {
                 name: Redactor(find_secrets({name: value})) for name, value in os.environ.items()
             }
-            variable = next(name for name, own in redactors.items() if own.has_secret_in(text))
+            variable = next(
+                name for name, redactor in redactors.items() if redactor.has_secret_in(text)
+            )
             advice = "which a run would keep; read that variable in your own code instead"
             raise ConfigError(
                 f"{format_path(path) or 'a name'}: holds the secret of {variable}, {advice}"

@@ -543,9 +543,9 @@ class CallsConfig(FrozenModel):
                     f"`{name}` is a secret or an address, and a config holds none; {remedy}"
                 )
         names = list(parameters)
-        extra = parameters.get("extra_body")
-        if isinstance(extra, dict):
-            names += extra
+        extra_body = parameters.get("extra_body")
+        if isinstance(extra_body, dict):
+            names += extra_body
         for name in names:
             if name in _RESERVED_PARAMETERS:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
@@ -645,17 +645,17 @@ class Config(CodeModel):
         return self.calls.model_copy(update=update)
 
     @property
-    def only_then(self) -> frozenset[str]:
+    def escalated_only_models(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
-        first: set[str] = set()
-        then: set[str] = set()
+        first_models: set[str] = set()
+        then_models: set[str] = set()
         for use in self.evaluators:
             if use.escalate is None:
-                first.update(use.judges)
+                first_models.update(use.judges)
             else:
-                first.update(use.escalate.first)
-                then.add(use.escalate.then)
-        return frozenset(then - first)
+                first_models.update(use.escalate.first)
+                then_models.add(use.escalate.then)
+        return frozenset(then_models - first_models)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

@@ -125,10 +125,10 @@ def describe_part(part: Mapping[str, Any]) -> str:
 def parse_arguments(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call; None if they are not the JSON of an object."""
     try:
-        parsed = json.loads(arguments, parse_constant=_refuse_constant)
+        parsed_arguments = json.loads(arguments, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, dict) else None
+    return parsed_arguments if isinstance(parsed_arguments, dict) else None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -137,11 +137,13 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def format_arguments(arguments: str) -> str:
     """Return the arguments of a call as canonical JSON (sorted keys, no spaces); unchanged if they are no JSON."""
-    parsed = parse_arguments(arguments)
-    if parsed is None:
+    parsed_arguments = parse_arguments(arguments)
+    if parsed_arguments is None:
         return arguments
     try:
-        text = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(
+            parsed_arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         text.encode()  # an escaped half of a surrogate pair is no text
     except (ValueError, RecursionError):
         return arguments
@@ -347,11 +349,11 @@ def require_calls_before_results(
 
 def is_one_reply(messages: Sequence[ChatMessage]) -> bool:
     """Return whether the conversation is one message of an assistant, and no more than a text."""
-    only = messages[0]
-    has_other_content = len(messages) > 1 or only.tool_calls or only.reasoning
-    if has_other_content or only.role != "assistant":
+    only_message = messages[0]
+    has_other_content = len(messages) > 1 or only_message.tool_calls or only_message.reasoning
+    if has_other_content or only_message.role != "assistant":
         return False
-    return [kind for kind, _ in only.parts()] == ["text"]
+    return [kind for kind, _ in only_message.parts()] == ["text"]
 
 
 def _list_blocks(messages: Sequence[ChatMessage]) -> list[_Block]:

@@ -301,9 +301,9 @@ class FrozenModel(ShortRepr, BaseModel):
             problem = describe_validation_error(error, type(self), fields)
             where = f"{name}.{problem.field}".removesuffix(".")
             type_errors = [item for item in error.errors() if item["type"] == "model_type"]
-            wanted = {item["ctx"]["class_name"] for item in type_errors}
-            if len(wanted) == 1 and problem.remedy == "write an object":
-                problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
+            class_names = {item["ctx"]["class_name"] for item in type_errors}
+            if len(class_names) == 1 and problem.remedy == "write an object":
+                problem = replace(problem, remedy=f"write {class_names.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
@@ -347,18 +347,18 @@ class FrozenModel(ShortRepr, BaseModel):
         A shallow copy without private attributes is made directly, in half of the time.
         """
         if deep or self.__pydantic_extra__ is not None or self.__pydantic_private__ is not None:
-            copied = super().model_copy(update=update, deep=deep)
+            copied_model = super().model_copy(update=update, deep=deep)
         else:
-            copied = object.__new__(type(self))
+            copied_model = object.__new__(type(self))
             new = update or {}
             fields_set = {*self.__pydantic_fields_set__, *new}
-            object.__setattr__(copied, "__dict__", {**self.__dict__, **new})
-            object.__setattr__(copied, "__pydantic_fields_set__", fields_set)
-            object.__setattr__(copied, "__pydantic_extra__", None)
-            object.__setattr__(copied, "__pydantic_private__", None)
+            object.__setattr__(copied_model, "__dict__", {**self.__dict__, **new})
+            object.__setattr__(copied_model, "__pydantic_fields_set__", fields_set)
+            object.__setattr__(copied_model, "__pydantic_extra__", None)
+            object.__setattr__(copied_model, "__pydantic_private__", None)
         for name in ("digest", "content_digest", "json_object", "without_texts", "_views"):
-            copied.__dict__.pop(name, None)
-        return copied
+            copied_model.__dict__.pop(name, None)
+        return copied_model
 
 
 def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
@@ -382,10 +382,10 @@ def require_unique(
 
 def suggest_name(name: str, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
-    similar = nearest_name(name, sorted(known_names))
-    if similar is None:
+    similar_name = nearest_name(name, sorted(known_names))
+    if similar_name is None:
         return "name one that is listed, or list it too"
-    return f"did you mean {quote(similar)}?"
+    return f"did you mean {quote(similar_name)}?"
 
 
 M = TypeVar("M", bound="ParamsModel")

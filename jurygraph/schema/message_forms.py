@@ -21,7 +21,7 @@ _KNOWN_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reaso
 _ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
-_REASONING = ("reasoning", "reasoning_content", "thinking")
+_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 """Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
 _MIN_FIELD_SIMILARITY = 0.85
 """Similarity from which an unknown field is taken for a slip; servers add others, such as `annotations`."""
@@ -71,7 +71,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
     message: Fields = {name: fields[name] for name in _KNOWN_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
         message["role"] = _ROLES.get(message["role"], message["role"])
-    reasoning = [fields[name] for name in _REASONING if isinstance(fields.get(name), str)]
+    reasoning = [fields[name] for name in _REASONING_FIELDS if isinstance(fields.get(name), str)]
     calls = list(_read_calls(fields, index))
     results: list[Fields] = []
     content = fields.get("content")
@@ -123,11 +123,13 @@ def _with_role(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refuse_slips(fields: Fields, index: int) -> None:
     for name in fields:
-        if name in _KNOWN_FIELDS or name in _REASONING or not isinstance(name, str):
+        if name in _KNOWN_FIELDS or name in _REASONING_FIELDS or not isinstance(name, str):
             continue
-        similar = difflib.get_close_matches(name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY)
-        if similar:
-            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar[0]}?")
+        similar_fields = difflib.get_close_matches(
+            name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY
+        )
+        if similar_fields:
+            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar_fields[0]}?")
 
 
 def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
@@ -157,8 +159,8 @@ def _read_calls(fields: Fields, index: int) -> Iterator[Any]:
             path = f"[{index}].tool_calls[{number}].function.arguments"
             problem = f"`{path}` is {describe_value(arguments)}"
             raise ValueError(f"{problem}; write an object, or its JSON as text")
-        named = {"name": function["name"]} if "name" in function else {}
-        yield {"id": call.get("id") or "", "function": {**named, "arguments": arguments}}
+        name_field = {"name": function["name"]} if "name" in function else {}
+        yield {"id": call.get("id") or "", "function": {**name_field, "arguments": arguments}}
 
 
 def _fill_call(call: Any) -> Any:

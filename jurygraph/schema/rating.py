@@ -19,8 +19,8 @@ def format_label(label: Label) -> str:
 
 def find_class(word: str, classes: Sequence[Label]) -> Label:
     """Return the class that a word names, in any case if only one is spelt like it; else the word itself."""
-    similar = [name for name in classes if str(name).casefold() == word.casefold()]
-    return similar[0] if word not in classes and len(similar) == 1 else word
+    similar_classes = [name for name in classes if str(name).casefold() == word.casefold()]
+    return similar_classes[0] if word not in classes and len(similar_classes) == 1 else word
 
 
 class RatedItem(FrozenModel):

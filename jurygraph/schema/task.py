@@ -186,7 +186,7 @@ class Rubric(FrozenModel):
         texts = [(criterion.id, criterion.text) for criterion in self.criteria]
         require_different_texts("criteria[{}].text", texts)
         criterion_ids = set(ids)
-        joined: set[tuple[str, str]] = set()
+        joined_pairs: set[tuple[str, str]] = set()
         for index, edge in enumerate(self.edges):
             field = f"edges[{index}]"
             for end, name in (("parent", edge.parent), ("child", edge.child)):
@@ -196,10 +196,10 @@ class Rubric(FrozenModel):
             if edge.parent == edge.child:
                 problem = f"`{field}` joins {quote(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
-            if (edge.parent, edge.child) in joined:
+            if (edge.parent, edge.child) in joined_pairs:
                 pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
                 raise ValueError(f"`{field}` joins {pair} again; keep one of them")
-            joined.add((edge.parent, edge.child))
+            joined_pairs.add((edge.parent, edge.child))
         return self
 
 
@@ -369,19 +369,19 @@ class Task(FrozenModel):
         """Digest of the task that does not depend on the order of its unordered parts in a file."""
         content = self.model_dump(mode="json")
         for person in content["stakeholders"]:
-            person["constraints"].sort(key=_ID)
+            person["constraints"].sort(key=_id_of)
         for tension in content["tensions"]:
             tension["between"].sort()
         if content["rubric"] is not None:
-            content["rubric"]["criteria"].sort(key=_ID)
+            content["rubric"]["criteria"].sort(key=_id_of)
             content["rubric"]["edges"].sort(key=itemgetter("parent", "child"))
-        content["stakeholders"].sort(key=_ID)
+        content["stakeholders"].sort(key=_id_of)
         content["tensions"].sort(key=itemgetter("between", "strength"))
         content["reviewers"].sort()
         return digest_of(content)
 
 
-_ID = itemgetter("id")
+_id_of = itemgetter("id")
 
 
 class TaskDefaults(FrozenModel):
@@ -402,11 +402,11 @@ class TaskDefaults(FrozenModel):
     def complete(self, task: Task) -> Task:
         """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
         names = ["rubric", "reviewers", "facts", "tools"]
-        lacking = [name for name in names if getattr(task, name) in (None, ())]
+        lacking_names = [name for name in names if getattr(task, name) in (None, ())]
         if not task.stakeholders:
-            lacking += ["stakeholders", "tensions"]
+            lacking_names += ["stakeholders", "tensions"]
         parts = {}
-        for name in lacking:
+        for name in lacking_names:
             part = getattr(self, name)
             if part not in (None, ()):
                 parts[name] = part
@@ -430,7 +430,7 @@ class TaskDefaults(FrozenModel):
 
 NO_TASK_DEFAULTS = TaskDefaults()
 
-_MEMBERS: dict[Audience, type] = {
+_MEMBER_TYPES: dict[Audience, type] = {
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -460,7 +460,7 @@ class TaskView(FrozenModel):
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:
-        if not isinstance(self.about, _MEMBERS.get(self.audience, type(None))):
+        if not isinstance(self.about, _MEMBER_TYPES.get(self.audience, type(None))):
             raise ValueError(
                 f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}"
             )
@@ -690,8 +690,8 @@ class ProfilesLine(FrozenModel):
             people.append(person.model_copy(update={"profile": "", "constraints": constraints}))
         tensions = []
         for tension in self.tensions or ():
-            between = tuple(sorted(tension.between))
-            tensions.append(tension.model_copy(update={"between": between}))
+            sorted_people = tuple(sorted(tension.between))
+            tensions.append(tension.model_copy(update={"between": sorted_people}))
         tensions.sort(key=attrgetter("between", "strength", "reason"))
         return Profiles(
             stakeholders=tuple(people),

@@ -106,8 +106,10 @@ class Purpose(FrozenModel):
     def description(self) -> str:
         reward_judges = ", ".join(self.reward_judges) or "no model"
         judge = self.judge or "no model"
-        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
-        return f"{self.kind} of what was trained on rewards of {reward_judges}, by {judge}{same}"
+        same_judge_note = (
+            ", which is one of them (allowed by the config)" if self.same_judge else ""
+        )
+        return f"{self.kind} of what was trained on rewards of {reward_judges}, by {judge}{same_judge_note}"
 
 
 def purpose_of(
@@ -121,11 +123,13 @@ def purpose_of(
         return None
     reward_judges = config.reward_judges or ()
     names = list(dict.fromkeys(judges))
-    same = not {_model_name(name) for name in (*names, *served)}.isdisjoint(
+    is_same_judge = not {_model_name(name) for name in (*names, *served)}.isdisjoint(
         map(_model_name, reward_judges)
     )
     judge = ", ".join(names) or None
-    return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
+    return Purpose(
+        kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=is_same_judge
+    )
 
 
 def permitted_purpose(
@@ -233,11 +237,11 @@ def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in their order; one on an unordered pair belongs to both responses."""
-    mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
+    mirrored_questions = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
     by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in verdicts:
         by_response[verdict.about].append(verdict)
-        if verdict.question in mirrored and verdict.responses:
+        if verdict.question in mirrored_questions and verdict.responses:
             by_response[verdict.responses[1]].append(verdict)
     return by_response
 
@@ -254,7 +258,7 @@ def group_statistics(
     for question, score in scored:
         if score is not None:
             scores[question].append(score)
-    described: dict[str, Any] = {
+    statistics: dict[str, Any] = {
         q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions
     }
     for name, values in scores.items():
@@ -262,10 +266,10 @@ def group_statistics(
         total = 0.0
         for value in values:  # as `aggregation.total` adds, which is slower for a few numbers
             total += value
-        described[name] = {
+        statistics[name] = {
             "judged": len(values),
             "mean": total / len(values),
             "low": values[0],
             "high": values[-1],
         }
-    return {"questions": described}
+    return {"questions": statistics}

@@ -97,7 +97,7 @@ class RewardServer:
             response = await handler(request)
         except web.HTTPException as refused:
             problem = self._explain(request, refused)
-            response = _build_response(HttpAnswer(refused.status, _error(problem)))
+            response = _build_response(HttpAnswer(refused.status, _error_body(problem)))
         except Refusal as refused:
             response = _build_response(_refuse(refused))
         path = request.path if request.path in self._paths else "other"
@@ -144,8 +144,8 @@ class RewardServer:
             names_cohort = isinstance(content, dict) and content.get("cohort") is not None
             is_member = names_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
-            opened = self._requests.open(protocol.path, key, body, start, is_member)
-            return _build_response(await self._wait_for(opened))
+            work = self._requests.open(protocol.path, key, body, start, is_member)
+            return _build_response(await self._wait_for(work))
         finally:
             self._open_requests -= 1
 
@@ -184,12 +184,12 @@ class RewardServer:
         except Refusal as refused:
             return _refuse(refused)
         except (InputError, PlanError, ConfigError) as error:
-            return HttpAnswer(422, _error(str(error)))
+            return HttpAnswer(422, _error_body(str(error)))
         except JurygraphError as error:  # the judge gave no reward
             return _refuse(unavailable_refusal(str(error)))
         except Exception:
             log.exception("a request failed: this is a bug in jurygraph, please report it")
-            return HttpAnswer(500, _error("an error of the server; its log has more"))
+            return HttpAnswer(500, _error_body("an error of the server; its log has more"))
 
     async def _show_health(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"status": "up"})
@@ -239,10 +239,10 @@ def _refuse_half_characters(content: Any) -> None:
 
 
 def _refuse(refusal: Refusal) -> HttpAnswer:
-    return HttpAnswer(refusal.status, _error(str(refusal)), refusal.retry_after)
+    return HttpAnswer(refusal.status, _error_body(str(refusal)), refusal.retry_after)
 
 
-def _error(message: str) -> bytes:
+def _error_body(message: str) -> bytes:
     return json.dumps({"error": message}).encode()
 
 

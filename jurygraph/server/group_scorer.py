@@ -58,7 +58,9 @@ class GroupScorer:
 
     async def _score_batch(self, batch: Sequence[_WaitingGroup]) -> None:
         try:
-            scoring = self._jury.ascore_as_finished([waiting.group for waiting in batch])
+            scoring = self._jury.ascore_as_finished(
+                [waiting_group.group for waiting_group in batch]
+            )
             async with aclosing(scoring) as results:
                 async for finished in results:
                     for number, _, outcome in finished:
@@ -72,9 +74,9 @@ class GroupScorer:
             self._fail(batch, unavailable_refusal("the server ended before this was scored"))
 
     def _fail(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
-        for waiting in batch:
-            if not waiting.traces.done():
-                waiting.traces.set_exception(error)
+        for waiting_group in batch:
+            if not waiting_group.traces.done():
+                waiting_group.traces.set_exception(error)
 
     async def close(self) -> None:
         """Cancel what is in work."""

@@ -76,5 +76,5 @@ def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iter
     yield f"# HELP {full_name} {text}"
     yield f"# TYPE {full_name} {kind}"
     for labels, value in samples:
-        inside = ",".join(f'{label}="{content}"' for label, content in labels.items())
-        yield f"{full_name}{f'{{{inside}}}' if inside else ''} {float(value):g}"
+        labels_text = ",".join(f'{label}="{content}"' for label, content in labels.items())
+        yield f"{full_name}{f'{{{labels_text}}}' if labels_text else ''} {float(value):g}"

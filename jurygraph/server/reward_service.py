@@ -107,27 +107,27 @@ class RewardService:
         key = CohortKey(task.id, task.content_digest, submission.policy, submission.step)
         if submission.cohort_size is None:
             traces = await self._score_group(planned_task, submission, submission.responses)
-            joined = JoinedCohort(traces, [*range(len(traces))])
+            joined_cohort = JoinedCohort(traces, [*range(len(traces))])
         else:
-            joined = await self.cohorts.join(
+            joined_cohort = await self.cohorts.join(
                 key,
                 submission.cohort_size,
                 submission.responses,
                 lambda members: self._score_group(planned_task, submission, members),
             )
         try:
-            rewards = [trace.reward.value for trace in joined.traces]
-            why = describe_failures(joined.traces)
-            filled = fill_failed(rewards, rule, why=why, setting=self._describe_raise())
+            rewards = [trace.reward.value for trace in joined_cohort.traces]
+            why = describe_failures(joined_cohort.traces)
+            filled_rewards = fill_failed(rewards, rule, why=why, setting=self._describe_raise())
         except NoRewardError:
-            self.cohorts.forget(key, joined.traces)
+            self.cohorts.forget(key, joined_cohort.traces)
             raise
-        self.counts.filled += filled.filled
+        self.counts.filled += filled_rewards.filled
         return ScoredSubmission(
-            [joined.traces[position] for position in joined.positions],
-            [filled.values[position] for position in joined.positions],
-            filled.filled,
-            filled.factor,
+            [joined_cohort.traces[position] for position in joined_cohort.positions],
+            [filled_rewards.values[position] for position in joined_cohort.positions],
+            filled_rewards.filled,
+            filled_rewards.factor,
         )
 
     def _describe_raise(self) -> str:
@@ -141,10 +141,12 @@ class RewardService:
 
     def _refuse_incomplete(self, submission: Submission) -> None:
         """Refuse more responses than are allowed, and one alone where the config compares responses."""
-        most = self.settings.most_responses
+        max_responses = self.settings.most_responses
         size = submission.cohort_size
-        if len(submission.responses) > most or (size is not None and size > most):
-            raise Refusal(413, f"a group has more than {most} responses; send smaller ones")
+        if len(submission.responses) > max_responses or (size is not None and size > max_responses):
+            raise Refusal(
+                413, f"a group has more than {max_responses} responses; send smaller ones"
+            )
         if size is not None and size < len(submission.responses):
             problem = f"cohort.size: is {size}, and the request has more responses than that"
             raise Refusal(422, problem)

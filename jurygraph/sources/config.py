@@ -81,7 +81,7 @@ class Document:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = None if mark is None else mark.line + 1
-            raise YamlFault(line, f"is not valid YAML: {_explain(error)}") from None
+            raise YamlFault(line, f"is not valid YAML: {_explain_yaml_error(error)}") from None
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             problem = f"holds the control character #x{error.character:02x}, which YAML does not"
@@ -146,7 +146,7 @@ def _line_number(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _explain(error: MarkedYAMLError) -> str:
+def _explain_yaml_error(error: MarkedYAMLError) -> str:
     problem = shorten(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
         return "a tab is used where spaces belong; indent with spaces"
@@ -274,7 +274,7 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
         document = Document(_read_text(Path(path)))
     except YamlFault as fault:
         location = name if fault.line is None else f"{name}, line {fault.line}"
-        raise _error(location, Problem(fault.path, str(fault))) from None
+        raise _config_error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     result = _validate(document.value, model, folder)
@@ -282,7 +282,7 @@ def read_config(path: str | Path, model: Any = None, settings: Sequence[str] = (
         if settings:
             result = apply_settings(result, settings, folder)
         return _load_confusions(_with_absolute_paths(result, folder), folder)
-    raise _error(f"{name}, line {document.line_of(result.path)}", result)
+    raise _config_error(f"{name}, line {document.line_of(result.path)}", result)
 
 
 def _with_absolute_paths(config: Config, folder: Path) -> Config:
@@ -342,7 +342,7 @@ def parse_config(mapping: Mapping[str, Any], folder: Path = Path()) -> Config:
     result = _validate(mapping, folder=folder)
     if isinstance(result, Config):
         return _load_confusions(result, folder)
-    raise _error("config", result)
+    raise _config_error("config", result)
 
 
 def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path()) -> Config:
@@ -352,8 +352,8 @@ def apply_settings(config: Config, settings: Iterable[str], folder: Path = Path(
     """
     content: dict[str, Any] = config.model_dump(mode="json")
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
+        key, equals_sign, text = setting.partition("=")
+        if not equals_sign or not key:
             raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
         content = _with_setting(content, key, key.split("."), _parse_value(key, text))
     return parse_config(content, folder)
@@ -447,12 +447,12 @@ def config_schema() -> dict[str, Any]:
     properties = schema["properties"]
     calibration = {"anyOf": [{"type": "string"}, properties[_CALIBRATION_KEY]]}
     schema["properties"] = {PRESET_KEY: preset, **properties, _CALIBRATION_KEY: calibration}
-    required = schema.pop("required")
-    schema["anyOf"] = [{"required": [PRESET_KEY]}, {"required": required}]
+    required_keys = schema.pop("required")
+    schema["anyOf"] = [{"required": [PRESET_KEY]}, {"required": required_keys}]
     return schema
 
 
-def _error(location: str, problem: Problem) -> ConfigError:
+def _config_error(location: str, problem: Problem) -> ConfigError:
     if problem.path:
         location = f"{location}, key {problem.field}"
     return ConfigError(f"{location}: {problem}")

@@ -181,15 +181,15 @@ class TextFile:
         self.refuse_if_changed()
         return content
 
-    def read_whole(self, largest: int, remedy: str) -> str:
+    def read_whole(self, max_bytes: int, remedy: str) -> str:
         """Return the text, without a byte-order mark.
 
-        Raises `InputError` if it has more than `largest` bytes, or is not UTF-8.
+        Raises `InputError` if it has more than `max_bytes` bytes, or is not UTF-8.
         """
         self._file.seek(0)
-        content = self._file.read(largest + 1)
-        if len(content) > largest:
-            raise InputError(f"{self.name}: is larger than {largest >> 20} MB; {remedy}")
+        content = self._file.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            raise InputError(f"{self.name}: is larger than {max_bytes >> 20} MB; {remedy}")
         return self._decode(content.removeprefix(UTF8_BYTE_ORDER_MARK), 1)
 
     def refuse_if_changed(self) -> None:
@@ -279,8 +279,8 @@ def _missing_file_hint(path: Path) -> str:
         for entry in path.parent.iterdir():
             if entry.is_file():
                 names.setdefault(_stem(entry.name), []).append(entry.name)
-    nearest = nearest_name(_stem(path.name), names)
-    hint = None if nearest is None else did_you_mean(path.name, names[nearest])
+    nearest_stem = nearest_name(_stem(path.name), names)
+    hint = None if nearest_stem is None else did_you_mean(path.name, names[nearest_stem])
     return hint or "name one that is there"
 
 

@@ -143,14 +143,14 @@ def read_votes(
     Raises as `read_ratings` does.
     """
     file = read_models(Path(path), Vote, columns, options)
-    named = {name.casefold() for name in classes}
+    folded_classes = {name.casefold() for name in classes}
     rows = []
     for position, vote in file.rows:
-        if str(vote.label).casefold() not in named and is_no_label(vote.label):
+        if str(vote.label).casefold() not in folded_classes and is_no_label(vote.label):
             vote = vote.model_copy(update={"label": None})
         rows.append((position, vote))
-    empty = _count_labels(file.rows) - _count_labels(rows)
-    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty))
+    empty_count = _count_labels(file.rows) - _count_labels(rows)
+    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_count))
 
 
 def _count_labels(rows: Iterable[tuple[str, Vote]]) -> int:
@@ -213,8 +213,8 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     file = read_models(Path(path), LabelledItem, columns)
-    labelled = [(position, row) for position, row in file.rows if row.label is not None]
-    values = _one_value_each(replace(file, rows=tuple(labelled)), "label")
+    labelled_rows = [(position, row) for position, row in file.rows if row.label is not None]
+    values = _one_value_each(replace(file, rows=tuple(labelled_rows)), "label")
     gold = {}
     for key, (label, position) in values.items():
         gold[key] = PlacedLabel(f"{path}, {position}", file.columns, label)
@@ -232,12 +232,12 @@ def read_judged_labels(
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
     file = read_models(Path(path), _LabelRow, columns, options)
-    labelled: list[tuple[str, JudgedLabel]] = []
+    labelled_rows: list[tuple[str, JudgedLabel]] = []
     first_positions: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
         if row.target is None:
             continue
-        labelled.append((position, JudgedLabel(**dict(row))))
+        labelled_rows.append((position, JudgedLabel(**dict(row))))
         subject = (row.id, row.other, row.question, row.reviewer)
         first = first_positions.setdefault(subject, position)
         if first != position:
@@ -245,11 +245,11 @@ def read_judged_labels(
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    empty = len(file.rows) - len(labelled)
-    if not labelled:
+    empty_count = len(file.rows) - len(labelled_rows)
+    if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    return FileRows(file.path, tuple(labelled), file.columns, file.unread, empty)
+    return FileRows(file.path, tuple(labelled_rows), file.columns, file.unread, empty_count)
 
 
 _REVIEWER_COLUMNS = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
@@ -313,8 +313,8 @@ def read_models(
     csv = is_csv(path)
     rows_with_position = list(read_rows(path))
     if not rows_with_position:
-        needed = " and ".join(f"`{name}`" for name in _required_fields(model))
-        raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
+        required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
+        raise InputError(f"{path}: has no rows; write one a line, each with {required_text}")
     present = list(dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position)))
     header = f"{path}, line 1" if csv else str(path)
     column_of = _match_columns(header, model, columns, present, options)
@@ -322,12 +322,12 @@ def read_models(
     for position, values in rows_with_position:
         rows.append((position, _to_model(f"{path}, {position}", model, values, column_of, csv)))
     missing = [name for name in model.model_fields if name not in column_of]
-    unread: dict[str, str | None] = {}
+    unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present) - set(column_of.values())):
-        unread[column] = None
+        unread_columns[column] = None
         if column not in _COLUMNS:  # columns that nobody wants are many
-            unread[column] = did_you_mean(column.casefold(), missing, likeness=0.6)
-    return FileRows(str(path), tuple(rows), column_of, unread)
+            unread_columns[column] = did_you_mean(column.casefold(), missing, likeness=0.6)
+    return FileRows(str(path), tuple(rows), column_of, unread_columns)
 
 
 def columns_by_file(
@@ -344,8 +344,8 @@ def columns_by_file(
         file_columns = dict(columns)
         for name, column in columns.items():
             is_elsewhere = any(column in header for header in headers.values())
-            usual = {name, _COLUMN_ALIASES.get(name, name)}
-            if is_elsewhere and column not in headers[path] and usual & headers[path]:
+            usual_names = {name, _COLUMN_ALIASES.get(name, name)}
+            if is_elsewhere and column not in headers[path] and usual_names & headers[path]:
                 del file_columns[name]
         yield path, file_columns
 
@@ -353,16 +353,16 @@ def columns_by_file(
 def _columns_by_field(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by the names of fields. Raises ConfigError for a name that is no field's, nor its alias."""
     fields = model.model_fields
-    renamed = {}
+    columns_by_field = {}
     for name, column in columns.items():
         alias = _COLUMN_ALIASES.get(name, "")
         is_alias = alias in fields and alias not in columns
-        renamed[alias if is_alias else name] = column
-    for name in renamed:
+        columns_by_field[alias if is_alias else name] = column
+    for name in columns_by_field:
         if name not in fields:
             hint = did_you_mean(name, fields) or f"known here: {', '.join(fields)}"
             raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
-    return renamed
+    return columns_by_field
 
 
 def _required_fields(model: type[FrozenModel]) -> list[str]:
@@ -426,14 +426,14 @@ def _to_model(
             fields[name] = _normalize_cell(name, "" if csv and value is None else value)
     if csv:
         _parse_cells(fields, getattr(model, "json_columns", ()))
-    nonempty = {}
+    nonempty_fields = {}
     for name, value in fields.items():
         if value != "" or model.model_fields[name].is_required():
-            nonempty[name] = value
-    entry = validate(model, nonempty)
+            nonempty_fields[name] = value
+    entry = validate(model, nonempty_fields)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
-        value = nonempty.get(str(field_name))
+        value = nonempty_fields.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
             entry = _describe_target(entry, value)
         if csv and entry.remedy is not None:  # in which nothing has quotes
@@ -445,8 +445,8 @@ def _to_model(
 
 def _describe_target(problem: Problem, text: str) -> Problem:
     if DECIMAL_COMMA.fullmatch(text):
-        described = f"is {quote(text)}, with a decimal comma"
-        return replace(problem, problem=described, remedy=f"write {text.replace(',', '.')}")
+        description = f"is {quote(text)}, with a decimal comma"
+        return replace(problem, problem=description, remedy=f"write {text.replace(',', '.')}")
     return replace(problem, remedy=f"{TARGET_HINT}; leave it empty where there is none")
 
 
@@ -499,12 +499,12 @@ QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 
 _LINE_BREAKS = f"[{QUOTED_CHARACTERS}]"
 _FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
-_BLANKS = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # a spreadsheet passes over them
+_BLANKS_PATTERN = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # passed over by spreadsheets
 _FORMULA = re.compile(
-    rf"^{_BLANKS}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS}'*(?=[{_FORMULA_SIGNS}])"
+    rf"^{_BLANKS_PATTERN}'*(?={_LINE_BREAKS})|(?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*(?=[{_FORMULA_SIGNS}])"
 )
 _NEUTRALISED_FORMULA = re.compile(
-    rf"((?:^|{_LINE_BREAKS}){_BLANKS}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS}'*)'(?={_LINE_BREAKS})"
+    rf"((?:^|{_LINE_BREAKS}){_BLANKS_PATTERN}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS_PATTERN}'*)'(?={_LINE_BREAKS})"
 )
 
 

@@ -167,19 +167,19 @@ def make_sheets(
     else:
         assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
-    rated = int(assigned.sum()) + len(sorted_gold) * len(names)
-    row_count = rated * len(questions)
+    rated_count = int(assigned.sum()) + len(sorted_gold) * len(names)
+    row_count = rated_count * len(questions)
     has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key: list[SheetKeyRow] = []
     sheets: dict[str, list[dict[str, str]]] = {}
     for column, reviewer in enumerate(names):
-        reviewed = [*sorted_gold, *compress(dealt_items, assigned[:, column])]
-        swapped = rng.permutation(len(reviewed)) % 2 == 1
+        reviewed_items = [*sorted_gold, *compress(dealt_items, assigned[:, column])]
+        swap_flags = rng.permutation(len(reviewed_items)) % 2 == 1
         sheets[reviewer] = []
-        for index in rng.permutation(len(reviewed)).tolist():
-            item = reviewed[index]
-            is_swapped = item.is_pair and bool(swapped[index])
+        for index in rng.permutation(len(reviewed_items)).tolist():
+            item = reviewed_items[index]
+            is_swapped = item.is_pair and bool(swap_flags[index])
             for question in questions:
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
@@ -239,31 +239,33 @@ def read_sheets(paths: Sequence[str | Path]) -> Iterator[SheetVote]:
     votes: dict[str, SheetVote] = {}
     for path in sheets:
         file = read_models(Path(path), _FilledRow)
-        for position, filled in file.rows:
+        for position, filled_row in file.rows:
             where = f"{path}, {position}"
-            row = key_rows.get(filled.item)
+            row = key_rows.get(filled_row.item)
             if row is None:
-                problem = f"{quote(filled.item)} is not in {key}; name the key of these sheets"
+                problem = f"{quote(filled_row.item)} is not in {key}; name the key of these sheets"
                 raise InputError(f"{where}, field {file.columns['item']}: {problem}")
-            if filled.item in votes:
-                first = votes[filled.item].location
-                problem = f"row {quote(filled.item)} is also in {first}; keep one of them"
+            if filled_row.item in votes:
+                first = votes[filled_row.item].location
+                problem = f"row {quote(filled_row.item)} is also in {first}; keep one of them"
                 raise InputError(f"{where}: {problem}")
             location = f"{where}, field {file.columns['label']}"
-            score = _parse_score(location, row, filled.label)
-            votes[filled.item] = _make_vote(row, location, score, reason=filled.reason)
+            score = _parse_score(location, row, filled_row.label)
+            votes[filled_row.item] = _make_vote(row, location, score, reason=filled_row.reason)
     # The key has each question after the one that it depends on; a sheet may have been sorted.
-    ordered = []
+    ordered_votes = []
     for identity, row in key_rows.items():
         vote = votes.get(identity)
-        ordered.append(vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False))
-    return _screen_votes(ordered)
+        ordered_votes.append(
+            vote or _make_vote(row, f"{key}, row {identity}", None, is_returned=False)
+        )
+    return _screen_votes(ordered_votes)
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
-    shared = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
+    shared_fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
     return SheetVote(
-        annotator=row.reviewer, label=label, row=row, location=location, **shared, **fields
+        annotator=row.reviewer, label=label, row=row, location=location, **shared_fields, **fields
     )
 
 
@@ -307,9 +309,9 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
 
 def shared_items(assigned: Bools, gold: int) -> Iterable[int]:
     """Return the number of items that two reviewers both get, for each pair of reviewers."""
-    shared = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
-    pairs = np.triu_indices(len(shared), 1)
-    return [int(count) + gold for count in shared[pairs]]
+    shared_counts = assigned.T.astype(np.int64) @ assigned.astype(np.int64)
+    pairs = np.triu_indices(len(shared_counts), 1)
+    return [int(count) + gold for count in shared_counts[pairs]]
 
 
 _SWAP_ROUNDS = 30
@@ -327,8 +329,8 @@ def assign_reviewers(
 
     `strata` has the stratum of each item; all can be compared. 1 <= `per_item` <= `reviewers`.
     """
-    ordered = sorted(set(strata))  # type: ignore[type-var]
-    ranks = {stratum: rank for rank, stratum in enumerate(ordered)}
+    sorted_strata = sorted(set(strata))  # type: ignore[type-var]
+    ranks = {stratum: rank for rank, stratum in enumerate(sorted_strata)}
     codes = np.array([ranks[stratum] for stratum in strata], dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
     # Dealt round the table, any run of items is balanced: all of them, and each stratum.
@@ -349,9 +351,11 @@ def _assign_others(has_rated: Bools, per_item: int, rng: np.random.Generator) ->
     assigned = np.zeros_like(has_rated)
     loads = np.zeros(has_rated.shape[1], dtype=np.int64)
     for item in np.lexsort((rng.random(len(has_rated)), -has_rated.sum(axis=1))):
-        preferred = np.lexsort((rng.random(len(loads)), loads, has_rated[item]))[:per_item]
-        assigned[item, preferred] = True
-        loads[preferred] += 1
+        preferred_reviewers = np.lexsort((rng.random(len(loads)), loads, has_rated[item]))[
+            :per_item
+        ]
+        assigned[item, preferred_reviewers] = True
+        loads[preferred_reviewers] += 1
     return assigned
 
 

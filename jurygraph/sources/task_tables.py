@@ -156,26 +156,26 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         lines = (line.text for line in file.all_lines())
         header = next(lines, "")
         separator_line = _SEPARATOR_LINE.fullmatch(header)
-        skipped = 0
+        skipped_line_count = 0
         if separator_line is not None:
             header = next(lines, "")
-            skipped = 1
+            skipped_line_count = 1
         # The first of these that the header has outside of quotes; a comma where it has none.
         names = re.sub(r'"[^"]*"', "", header)
         separator = next((sign for sign in _SEPARATORS if sign in names), ",")
         if separator_line is not None:
             separator = separator_line[1]
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        last_line = skipped
+        last_line = skipped_line_count
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
-            last_line = reader.line_num + skipped
+            last_line = reader.line_num + skipped_line_count
             for values in reader:
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     advice = f"quote a value that holds {_SEPARATORS[separator]}"
-                    line = reader.line_num + skipped
+                    line = reader.line_num + skipped_line_count
                     raise InputError(f"{path}, line {line}: {problem}; {advice}")
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line + 1}"
@@ -184,9 +184,9 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     missing = len(columns) - len(values)
                     row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                     yield f"line {last_line + 1}", row
-                last_line = reader.line_num + skipped
+                last_line = reader.line_num + skipped_line_count
         except csv.Error as error:
-            line = reader.line_num + skipped
+            line = reader.line_num + skipped_line_count
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
@@ -240,11 +240,11 @@ _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
     """Return what is wrong, in words for what programs write that is no JSON."""
-    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
-    number = _NOT_A_NUMBER.search(shown)
+    shown_text = text.decode(errors="replace") if isinstance(text, bytes) else text
+    number = _NOT_A_NUMBER.search(shown_text)
     if "expected value" in str(error) and number is not None:
         return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _HALF_CHARACTER.search(shown):
+    if "hex escape" in str(error) and _HALF_CHARACTER.search(shown_text):
         return "holds half of a surrogate pair, which is not a character; write the whole character"
     return f"is not valid JSON ({error}); fix it there"
 
@@ -268,22 +268,22 @@ def _read_json(path: Path) -> Iterator[PlacedRow]:
         yield position, _require_object(row, f"{path}, {position}")
 
 
-def _open_binary(path: Path, form: str, module: str, extra: str) -> tuple[Any, BinaryIO]:
+def _open_binary(path: Path, form: str, module: str, extra_name: str) -> tuple[Any, BinaryIO]:
     """Return the module of an optional library, and the file that it reads, open."""
     try:
         reader = importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra}]'"
+        problem = f"reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
         raise InputError(f"{path}: {problem}") from None
     with refuse_unreadable(path):
         return reader, path.open("rb")
 
 
 def _read_parquet(path: Path) -> Iterator[PlacedRow]:
-    parquet, opened = _open_binary(path, "Parquet", "pyarrow.parquet", "parquet")
+    parquet, opened_file = _open_binary(path, "Parquet", "pyarrow.parquet", "parquet")
     try:
-        with opened, parquet.ParquetFile(opened) as file:
+        with opened_file, parquet.ParquetFile(opened_file) as file:
             batches = (batch.to_pylist() for batch in file.iter_batches(8192))
             for number, row in enumerate(chain.from_iterable(batches), start=1):
                 yield f"row {number}", to_json_values(row)
@@ -348,15 +348,15 @@ def locate_table_files(facts: Mapping[str, Any] | None, folder: Path) -> dict[st
     tables = (facts or {}).get("tables")
     if not isinstance(tables, Mapping):
         return None
-    located = {}
+    located_tables = {}
     for name, table in tables.items():
         file = table.get("file") if isinstance(table, Mapping) else None
         if not isinstance(file, str) or not os.path.isfile(folder / file):
             continue
         path = os.path.realpath(folder / file)
         if path != os.path.realpath(file):
-            located[name] = {**table, "file": path}
-    return {**(facts or {}), "tables": {**tables, **located}} if located else None
+            located_tables[name] = {**table, "file": path}
+    return {**(facts or {}), "tables": {**tables, **located_tables}} if located_tables else None
 
 
 def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
@@ -396,7 +396,7 @@ M = TypeVar("M", bound=FrozenModel)
 RowCells = Mapping[str | None, Any]
 
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
+_TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
 _TASK_ROLES = ("tools", "reference_actions")
@@ -487,7 +487,7 @@ class TableColumns(FrozenModel):
 
 
 def is_table(path: str | Path) -> bool:
-    return str(path).lower().endswith(_SUFFIXES)
+    return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
 CHAT_ROLES = ("id", "agent", *_TASK_ROLES, "system")
@@ -556,13 +556,13 @@ def add_columns_of_chats(path: str | Path, columns: TableColumns) -> TableColumn
         chats = TableColumns(messages=columns.messages, **found)
     if chats is None or columns.messages != chats.messages:
         return columns
-    named = {column for _, column in columns.by_role}
-    added = {}
+    named_columns = {column for _, column in columns.by_role}
+    added_columns = {}
     for role in CHAT_ROLES:
         column = getattr(chats, role)
-        if getattr(columns, role) is None and column not in named:
-            added[role] = column
-    return columns.model_copy(update=added)
+        if getattr(columns, role) is None and column not in named_columns:
+            added_columns[role] = column
+    return columns.model_copy(update=added_columns)
 
 
 class _TableLines(TextFile):

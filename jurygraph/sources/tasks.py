@@ -91,43 +91,45 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         if entry is None or entry.rubric is None:
             return task
         number = self._lines[task.id][0]
-        reviewed = entry.rubric
+        reviewed_rubric = entry.rubric
         rubric = task.rubric
         if rubric is None:
             self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
         if entry.query != task.query:
             problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
             self._refuse(number, ("query",), problem, _REVIEW_HINT)
-        self._refuse_other_criteria(task.id, number, rubric, reviewed)
+        self._refuse_other_criteria(task.id, number, rubric, reviewed_rubric)
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
-        reviewed_ends = {(edge.parent, edge.child) for edge in reviewed.edges}
+        reviewed_ends = {(edge.parent, edge.child) for edge in reviewed_rubric.edges}
         for ends, edge in by_hand.items():
             if ends not in reviewed_ends:
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 self._refuse(number, ("rubric", "edges"), problem, hint)
-        reviewed_roles = {criterion.id: criterion.role for criterion in reviewed.criteria}
+        reviewed_roles = {criterion.id: criterion.role for criterion in reviewed_rubric.criteria}
         criteria = []
         for criterion in rubric.criteria:
             role = criterion.role or reviewed_roles[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
         edges = []
-        for edge in reviewed.edges:
+        for edge in reviewed_rubric.edges:
             ends = (edge.parent, edge.child)
             edges.append(by_hand.get(ends, edge) if edge.model else edge)
         update = {
             "criteria": tuple(criteria),
             "edges": tuple(edges),
-            "annotation": reviewed.annotation,
+            "annotation": reviewed_rubric.annotation,
         }
         return task.model_copy(update={"rubric": rubric.model_copy(update=update)})
 
     def _refuse_other_criteria(
-        self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric
+        self, task_id: str, number: int, rubric: Rubric, reviewed_rubric: Rubric
     ) -> None:
         contents = {criterion.id: criterion.content for criterion in rubric.criteria}
-        reviewed_contents = {criterion.id: criterion.content for criterion in reviewed.criteria}
+        reviewed_contents = {
+            criterion.id: criterion.content for criterion in reviewed_rubric.criteria
+        }
         for name in sorted(contents.keys() | reviewed_contents.keys()):
             if contents.get(name) != reviewed_contents.get(name):
                 problem = f"criterion {quote(name)} is not that of task {quote(task_id)}"
@@ -137,16 +139,18 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
-    annotated = content["rubric"]
+    rubric_content = content["rubric"]
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}
-    for criterion in annotated["criteria"]:
+    for criterion in rubric_content["criteria"]:
         role = roles[criterion["id"]]
         if role is not None:
             criterion["role"] = role
-    annotated["edges"] = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
+    rubric_content["edges"] = [
+        edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges
+    ]
     record = rubric.annotation
     if record is not None:
-        annotated["annotation"] = record.model_dump(mode="json", exclude_none=True)
+        rubric_content["annotation"] = record.model_dump(mode="json", exclude_none=True)
     return json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -271,9 +275,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self.unjudged_replies += has_replies(task.query)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
-        outside = check_table_files(task.facts, self._folder)
-        if outside is not None:
-            yield outside
+        outside_file = check_table_files(task.facts, self._folder)
+        if outside_file is not None:
+            yield outside_file
 
     def _add_responses(self, file: TextFile) -> None:
         for line, response in read_lines(file, ResponseLine):
@@ -295,14 +299,14 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             )
 
     def extent(
-        self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()
+        self, start: int = 0, stop: int | None = None, skipped_numbers: Collection[int] = ()
     ) -> tuple[int, int]:
         """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
 
-        Tasks whose numbers are `skipped` do not count.
+        The tasks of `skipped_numbers` do not count.
         """
-        counted = [entry.responses for entry in self._entries(start, stop, skipped)]
-        return len(counted), sum(counted)
+        response_counts = [entry.responses for entry in self._entries(start, stop, skipped_numbers)]
+        return len(response_counts), sum(response_counts)
 
     def file_extent(self) -> tuple[int, int]:
         """Count all tasks of the file, those of other shards too, and the responses to them."""
@@ -313,20 +317,20 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         return sum(entry.number < limit for entry in self._ordered)
 
     def _entries(
-        self, start: int, stop: int | None, skipped: Collection[int]
+        self, start: int, stop: int | None, skipped_numbers: Collection[int]
     ) -> Iterator[_TaskPlace]:
         for number in range(*slice(start, stop).indices(len(self._ordered))):
-            if number not in skipped:
+            if number not in skipped_numbers:
                 yield self._ordered[number]
 
     def pairs(
-        self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()
+        self, start: int = 0, stop: int | None = None, skipped_numbers: Collection[int] = ()
     ) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
-        return self._read(self._entries(start, stop, skipped))
+        return self._read(self._entries(start, stop, skipped_numbers))
 
     def file_pairs(self) -> Iterator[Pair]:
         """Yield all tasks of the file, those of other shards too, as `pairs` does."""
@@ -419,9 +423,9 @@ def open_tasks(
     if columns is None and responses is None:
         columns = columns_of_chats(path)
     folder = None if allow_files_outside else folder_of_tasks(path)
-    outside = check_table_files(defaults.facts, folder)
-    if outside is not None:
-        raise ConfigError(f"task_defaults.{outside.field}: {outside}")
+    outside_file = check_table_files(defaults.facts, folder)
+    if outside_file is not None:
+        raise ConfigError(f"task_defaults.{outside_file.field}: {outside_file}")
     return TaskSource(
         path, responses, edges, columns=columns, folder=folder, defaults=defaults, shard=shard
     )
@@ -457,13 +461,13 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __init__(
         self,
         path: str | Path,
-        wanted: Callable[[Task], bool] = lambda task: True,
+        is_wanted: Callable[[Task], bool] = lambda task: True,
         defaults: TaskDefaults = NO_TASK_DEFAULTS,
         folder: Path | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml(path)
-        self._is_wanted = wanted
+        self._is_wanted = is_wanted
         self._defaults = defaults
         self._folder = folder
         self._tasks_folder = folder_of_tasks(path)
@@ -472,9 +476,9 @@ class TaskLines(TaskKeyedFile[TaskLine]):
 
     def _check(self, number: int, entry: TaskLine) -> None:
         entry = _with_located_files(entry, self._tasks_folder)
-        outside = check_table_files(entry.facts, self._folder)
-        if outside is not None:
-            raise_line_error(self._file.name, number, outside)
+        outside_file = check_table_files(entry.facts, self._folder)
+        if outside_file is not None:
+            raise_line_error(self._file.name, number, outside_file)
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 

@@ -58,8 +58,8 @@ class FolderModules:
 
     def name_in_process(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
-        outermost = name.partition(".")[0]
-        is_own = outermost in self.named and self._is_own[outermost]
+        top_level_name = name.partition(".")[0]
+        is_own = top_level_name in self.named and self._is_own[top_level_name]
         return f"{self._package}.{name}" if is_own else name
 
     def import_module(self, name: str) -> ModuleType:
@@ -84,12 +84,12 @@ class FolderModules:
 
         Raises ImportError for a sibling with the name of another module, instead of running the wrong one.
         """
-        outermost = name.partition(".")[0]
+        top_level_name = name.partition(".")[0]
         names = fromlist or ()
-        if level or not self._is_sibling(outermost):
+        if level or not self._is_sibling(top_level_name):
             return builtins.__import__(name, globals, locals, names, level)
         module = builtins.__import__(f"{self._package}.{name}", globals, locals, names)
-        return module if fromlist else sys.modules[f"{self._package}.{outermost}"]
+        return module if fromlist else sys.modules[f"{self._package}.{top_level_name}"]
 
     def _is_sibling(self, name: str) -> bool:
         if name in sys.stdlib_module_names:
@@ -169,12 +169,12 @@ def plain_module_name(name: str) -> str:
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
-    for key, path in _paths(config):
+    for key, path in _code_of_config(config):
         if isinstance(path, str) and (match := _DOTTED_NAME.fullmatch(path)):
             yield key, match[1]
 
 
-def _paths(config: Config) -> Iterator[tuple[str, Any]]:
+def _code_of_config(config: Config) -> Iterator[tuple[str, Any]]:
     models = {"model": config.model}
     for name, model_use in config.models.items():
         models[f"models.{name}"] = model_use.model
@@ -189,12 +189,12 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
                 paths = use.params.get(param)
                 for path in paths.values() if isinstance(paths, dict) else [paths]:
                     yield key, path
-            yield from _paths_of_tools(key, use.tools)
+            yield from _code_of_tools(key, use.tools)
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
-def _paths_of_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
+def _code_of_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, Any]]:
     for index, tool in enumerate(tools):
         tool_key = f"{key}.tools[{index}]"
         yield tool_key, tool.use
@@ -219,20 +219,20 @@ def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
 def _is_importable(name: str, spec: ModuleSpec) -> bool:
     """Return true if a module is found without its folder. Raises ValueError if that is another of this name."""
     try:
-        existing = find_spec(name) if spec.loader is not None else None
+        existing_spec = find_spec(name) if spec.loader is not None else None
     except ValueError:
         raise ValueError(f"{name!r} names no module that can be imported; rename it") from None
-    if existing is None or existing.loader is None:
+    if existing_spec is None or existing_spec.loader is None:
         return False  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
     if (
-        existing.origin
+        existing_spec.origin
         and spec.origin
-        and Path(existing.origin).resolve() == Path(spec.origin).resolve()
+        and Path(existing_spec.origin).resolve() == Path(spec.origin).resolve()
     ):
         return True
     file = Path(str(spec.origin))
     module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    owner = f"an installed module ({existing.origin})"
+    owner = f"an installed module ({existing_spec.origin})"
     if name in sys.stdlib_module_names:
         owner = "a module of Python itself"
     problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"

@@ -115,23 +115,23 @@ def read_consensus(path: Path) -> SavedConsensus:
 
 
 def select_ambiguous(
-    earlier_consensus: SavedConsensus, above: float, items: Sequence[SheetItem]
+    earlier_consensus: SavedConsensus, min_ambiguity: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has an ambiguity greater than `above`, or that are doubtful.
+    """Return those of the items of which a consensus has an ambiguity above `min_ambiguity`, or that are doubtful.
 
     Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_of_key = {item.key: item for item in items}
     selected_items = []
     for name, saved_item in earlier_consensus.items.items():
-        if saved_item.ambiguity > above or name in earlier_consensus.doubtful_items:
+        if saved_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
             if name not in item_of_key:
                 hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
                 raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
             selected_items.append(item_of_key[name])
     if not selected_items:
         highest = max(item.ambiguity for item in earlier_consensus.items.values())
-        problem = f"no item is more ambiguous than {above:g}"
+        problem = f"no item is more ambiguous than {min_ambiguity:g}"
         hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
         if earlier_consensus.method == "majority":
             problem += (
@@ -143,7 +143,7 @@ def select_ambiguous(
 
 
 def report(
-    fitted: FittedConsensus,
+    fitted_consensus: FittedConsensus,
     before: SavedConsensus,
     advance: ProgressCallback = lambda estimates: None,
 ) -> Report:
@@ -151,14 +151,14 @@ def report(
 
     Raises `InputError` if `before` was fitted otherwise, or to other or no fewer labels.
     """
-    scores = fitted.scores(fitted.method)
-    now = SavedConsensus(agents=scores, **consensus.describe_fit(fitted))
-    _refuse_others(before, now)
-    change = compare(before, now)
+    scores = fitted_consensus.scores(fitted_consensus.method)
+    new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
+    _refuse_others(before, new_consensus)
+    change = compare(before, new_consensus)
     items = _table(MovedItem._fields, change.items)
     agents = _table(MovedAgent._fields, change.agents)
     other_labels = sum(item.label != item.label_before for item in change.items)
-    report = consensus.report(fitted, advance)
+    report = consensus.report(fitted_consensus, advance)
     return replace(
         report,
         figures={**report.figures, "moved": change},
@@ -166,7 +166,7 @@ def report(
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {other_labels}",
             f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high_ambiguity_count} before, "
-            f"{now.high_ambiguity_count} now",
+            f"{new_consensus.high_ambiguity_count} now",
         ],
     )
 
@@ -176,38 +176,38 @@ def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTab
     return ReportTable(header, rows, digits=3, most=10)
 
 
-def _refuse_others(before: SavedConsensus, now: SavedConsensus) -> None:
+def _refuse_others(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) -> None:
     for name in ("classes", "values", "preset", "method", "settings"):
-        if getattr(before, name) != getattr(now, name):
+        if getattr(earlier_consensus, name) != getattr(new_consensus, name):
             hint = "give the options of that consensus"
             if name == "classes":
-                classes = ",".join(map(format_label, before.classes))
+                classes = ",".join(map(format_label, earlier_consensus.classes))
                 hint = f"give that consensus's: --classes {shell_quote(classes)}"
             raise InputError(f"--before: has other {name}; {hint}")
-    has_items = before.items.keys() <= now.items.keys()
-    if not has_items or now.counts.rows <= before.counts.rows:
+    has_items = earlier_consensus.items.keys() <= new_consensus.items.keys()
+    if not has_items or new_consensus.counts.rows <= earlier_consensus.counts.rows:
         raise InputError(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )
 
 
-def compare(before: SavedConsensus, now: SavedConsensus) -> ConsensusChange:
+def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) -> ConsensusChange:
     """Return what changed from a consensus to one of the same items and agents with more labels."""
     items = []
-    for name, old in before.items.items():
-        new = now.items[name]
+    for name, old in earlier_consensus.items.items():
+        new = new_consensus.items[name]
         if new.posterior != old.posterior:
-            label_before = name_likeliest_classes(before.classes, old.posterior)
-            label = name_likeliest_classes(now.classes, new.posterior)
+            label_before = name_likeliest_classes(earlier_consensus.classes, old.posterior)
+            label = name_likeliest_classes(new_consensus.classes, new.posterior)
             items.append(MovedItem(name, label_before, label, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity.
     items.sort(key=lambda item: -abs(item.ambiguity - item.ambiguity_before))
     items.sort(key=lambda item: item.label == item.label_before)
-    previous_ranks = rank_agents(before.agents)
-    ranks = rank_agents(now.agents)
+    previous_ranks = rank_agents(earlier_consensus.agents)
+    ranks = rank_agents(new_consensus.agents)
     agents = []
-    for name in sorted(before.agents, key=ranks.__getitem__):
-        old_score = before.agents[name].score
-        new_score = now.agents[name].score
+    for name in sorted(earlier_consensus.agents, key=ranks.__getitem__):
+        old_score = earlier_consensus.agents[name].score
+        new_score = new_consensus.agents[name].score
         agents.append(MovedAgent(name, old_score, new_score, previous_ranks[name], ranks[name]))
-    return ConsensusChange(now.counts.rows - before.counts.rows, items, agents)
+    return ConsensusChange(new_consensus.counts.rows - earlier_consensus.counts.rows, items, agents)

@@ -24,7 +24,7 @@ from jurygraph.messages import join_names, note_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import TENTATIVE_ALPHA, compare_with_bound
+from jurygraph.studies.conclusions import MIN_TENTATIVE_KRIPPENDORFF, compare_with_bound
 from jurygraph.studies.report import (
     Figures,
     Plot,
@@ -200,7 +200,7 @@ def _sections(
     matrices: Sequence[RatingMatrix], parts: Sequence[Figures], level: AlphaLevel
 ) -> Iterator[str | ReportTable]:
     yield (
-        f"agreement of reviewers; alpha is {level}, its interval is over {_units(parts)}; Jaccard "
+        f"agreement of reviewers; alpha is {level}, its interval is over {_describe_units(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
     rows = []
@@ -247,11 +247,11 @@ def _heat_map(parts: Sequence[Figures]) -> Iterator[Plot]:
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
-        named = {part_name(figures): figures["alpha"] for figures in parts}
-        yield Plot(describe_range("Krippendorff's alpha", named), "heat", series)
+        alpha_by_part = {part_name(figures): figures["alpha"] for figures in parts}
+        yield Plot(describe_range("Krippendorff's alpha", alpha_by_part), "heat", series)
 
 
-def _units(parts: Sequence[Figures]) -> str:
+def _describe_units(parts: Sequence[Figures]) -> str:
     has_groups = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_groups else "items"
 
@@ -260,17 +260,17 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
     has_score = ~np.isnan(matrix.scores)
     is_paired = matrix.is_paired
     estimate = alpha_interval(matrix.scores, level, tasks=matrix.group)
-    above = np.triu_indices(len(matrix.reviewers), 1)
-    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[above]
-    chances = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[above]
+    upper_triangle = np.triu_indices(len(matrix.reviewers), 1)
+    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[upper_triangle]
+    chances = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[upper_triangle]
     is_ordinal = level != "nominal"
-    defined = ~np.isnan(similarities) & is_ordinal
+    is_defined = ~np.isnan(similarities) & is_ordinal
     jaccard = None
     by_chance = None
     excess = None
-    if defined.any():
-        jaccard = float(similarities[defined].mean())
-        by_chance = float(chances[defined].mean())
+    if is_defined.any():
+        jaccard = float(similarities[is_defined].mean())
+        by_chance = float(chances[is_defined].mean())
         excess = as_interval(jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS))
     return {
         "dimension": matrix.dimension,
@@ -279,7 +279,7 @@ def _measure_part(matrix: RatingMatrix, level: AlphaLevel) -> Figures:
         "groups": len(np.unique(matrix.group[is_paired])),
         "ratings": int(np.count_nonzero(has_score)),
         "alpha": as_interval(estimate),
-        "pairs": int(np.count_nonzero(defined)),
+        "pairs": int(np.count_nonzero(is_defined)),
         "jaccard": jaccard,
         "jaccard_by_chance": by_chance,
         "jaccard_excess": excess,
@@ -293,11 +293,11 @@ def _measure_reviewers(matrix: RatingMatrix, has_score: Bools) -> Iterator[Figur
     for row, name in enumerate(matrix.reviewers):
         scores = matrix.scores[row, has_score[row]]
         is_shared = has_score[row] & (counts > 1)
-        shared = matrix.scores[row, is_shared]
+        shared_scores = matrix.scores[row, is_shared]
         strictness = None
-        if len(shared):
-            others = (sums[is_shared] - shared) / (counts[is_shared] - 1)
-            strictness = float((others - shared).mean())
+        if len(shared_scores):
+            others = (sums[is_shared] - shared_scores) / (counts[is_shared] - 1)
+            strictness = float((others - shared_scores).mean())
         spread = float(scores.std(ddof=1)) if len(scores) > 1 else None
         yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
 
@@ -312,9 +312,9 @@ def _describe_pattern(figures: Figures) -> str | None:
     excess = figures["jaccard_excess"]
     if figures["alpha"] is None or excess is None:
         return None
-    alpha_side = compare_with_bound(figures["alpha"], TENTATIVE_ALPHA) or 0
+    alpha_side = compare_with_bound(figures["alpha"], MIN_TENTATIVE_KRIPPENDORFF) or 0
     excess_side = compare_with_bound(excess, 0.0) or 0
-    scores = f"alpha is {_SIDE_WORDS[alpha_side]} {TENTATIVE_ALPHA}"
+    scores = f"alpha is {_SIDE_WORDS[alpha_side]} {MIN_TENTATIVE_KRIPPENDORFF}"
     choices = f"Jaccard is {_SIDE_WORDS[excess_side]} chance"
     pattern = "the paper's pattern (little agreement in scores, more in what is rated high)"
     if alpha_side < 0 < excess_side:
@@ -340,15 +340,15 @@ def _notes(
     no_jaccard = [figures for figures in parts if figures["jaccard"] is None and is_ordinal]
     reasons = {
         "no alpha, as no item has two scores, or all scores of such items are equal": no_alpha,
-        f"fewer than {_FEW_ITEMS} {_units(parts)}, so that the interval of alpha is too narrow": few_groups,
+        f"fewer than {_FEW_ITEMS} {_describe_units(parts)}, so that the interval of alpha is too narrow": few_groups,
     }
     no_pair = f"no Jaccard, as no two reviewers have {MIN_SHARED_ITEMS} common items, some of them above their medians"
     reasons[no_pair] = no_jaccard
     if not is_ordinal:
         yield "classes have no order, so there is no Jaccard, strictness or spread"
-    for reason, concerned in reasons.items():
-        if concerned:
-            names = list(map(part_name, concerned))
+    for reason, affected_parts in reasons.items():
+        if affected_parts:
+            names = list(map(part_name, affected_parts))
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:

@@ -89,23 +89,23 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
     size = int(tasks.max(initial=-1)) + 1
     p_values: dict[str, float] = {}
     rates: dict[str, tuple[float, float]] = {}
-    compared = np.zeros(len(tasks), dtype=bool)
+    is_compared = np.zeros(len(tasks), dtype=bool)
     most_shared = 0
     wins = []
     sizes = []
     for number, name in enumerate(people.names):
         rows = is_shared & (people.persons == number)
-        shared = int(np.count_nonzero(rows))
-        most_shared = max(most_shared, shared)
-        if shared < MIN_ITEMS:
+        shared_count = int(np.count_nonzero(rows))
+        most_shared = max(most_shared, shared_count)
+        if shared_count < MIN_ITEMS:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         wins.append(np.bincount(tasks[rows], judge_wins[rows], minlength=size))
         rates[name] = float(judge_wins[rows].mean()), float(is_person_nearer[rows].mean())
-        behind = mean_over((is_person_nearer - judge_wins)[rows], tasks[rows])
-        p_values[name] = _p_value_behind(behind, epsilon)
-        compared |= rows
-    items = len(np.unique(people.items[compared]))
+        lag_estimate = mean_over((is_person_nearer - judge_wins)[rows], tasks[rows])
+        p_values[name] = _p_value_behind(lag_estimate, epsilon)
+        is_compared |= rows
+    items = len(np.unique(people.items[is_compared]))
     if len(p_values) < MIN_PERSONS:
         need = f"it takes {MIN_PERSONS} persons who share {MIN_ITEMS} items with others"
         found = "no label has the name of its reviewer"
@@ -114,10 +114,10 @@ def compare_with_people(people: PersonLabels, epsilon: float = EPSILON) -> Alter
                 f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared} items"
             )
         return AlternativeAnnotator(epsilon, items=items, why=f"{need}, by name; {found}")
-    adjusted = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
-    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted) / len(adjusted)
+    adjusted_p = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
+    winning_rate = sum(p <= SIGNIFICANCE_LEVEL for p in adjusted_p) / len(adjusted_p)
     advantage = as_interval(_mean_over_persons(np.array(wins), np.array(sizes)))
-    by_name = dict(zip(p_values, adjusted, strict=True))
+    by_name = dict(zip(p_values, adjusted_p, strict=True))
     persons = len(by_name)
     return AlternativeAnnotator(
         epsilon, persons, items, by_name, winning_rate, advantage, rates=rates
@@ -146,17 +146,21 @@ def _distances_from_others(people: PersonLabels) -> tuple[Floats, Floats, Bools]
     return judge_gap, person_gap, is_shared
 
 
-def _p_value_behind(behind: Estimate | None, epsilon: float) -> float:
+def _p_value_behind(lag_estimate: Estimate | None, epsilon: float) -> float:
     """Return the p-value of "the judge is behind the person by ε or more"."""
     from scipy import special
 
-    assert behind is not None, "there are items"
-    if behind.error is None:
+    assert lag_estimate is not None, "there are items"
+    if lag_estimate.error is None:
         return 1.0  # a single task shows nothing
-    if behind.error == 0.0:
+    if lag_estimate.error == 0.0:
         # If all are equal, t has no error: the chance that no task shows what the judge would lose on ε of them.
-        return float((1.0 - epsilon) ** behind.clusters) if behind.value <= 0.0 else 1.0
-    return float(special.stdtr(behind.clusters - 1, (behind.value - epsilon) / behind.error))
+        return float((1.0 - epsilon) ** lag_estimate.clusters) if lag_estimate.value <= 0.0 else 1.0
+    return float(
+        special.stdtr(
+            lag_estimate.clusters - 1, (lag_estimate.value - epsilon) / lag_estimate.error
+        )
+    )
 
 
 def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
@@ -164,12 +168,14 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     total = sizes.sum(axis=1, keepdims=True)
     value = float((wins.sum(axis=1, keepdims=True) / total).mean())
     has_any = sizes.any(axis=0)
-    left = total - sizes[:, has_any]
-    if not left.all():  # without a person's only task nothing is left
+    left_sizes = total - sizes[:, has_any]
+    if not left_sizes.all():  # without a person's only task nothing is left
         return Estimate(value, None, None, None, int(has_any.sum()))
-    without = ((wins.sum(axis=1, keepdims=True) - wins[:, has_any]) / left).mean(axis=0)
-    estimate = jackknife_interval(value, without)
+    jackknife_means = ((wins.sum(axis=1, keepdims=True) - wins[:, has_any]) / left_sizes).mean(
+        axis=0
+    )
+    estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
-        unseen = unseen_share(estimate.clusters)
-        estimate = estimate._replace(low=value - unseen, high=value + unseen)
+        max_unseen = unseen_share(estimate.clusters)
+        estimate = estimate._replace(low=value - max_unseen, high=value + max_unseen)
     return estimate.within(0.0, 1.0)

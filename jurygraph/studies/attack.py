@@ -87,8 +87,8 @@ def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
     defences = {}
-    for name, enabled in _ENABLED_BY_ARM.items():
-        defences[name] = NO_DEFENCES.model_copy(update=enabled)
+    for name, enabled_defences in _ENABLED_BY_ARM.items():
+        defences[name] = NO_DEFENCES.model_copy(update=enabled_defences)
     defences["all"] = SafetyConfig()
     defences["all-preferred"] = SafetyConfig(evidence="preferred")
     equal_arms = (name for name, safety in defences.items() if safety == configured)
@@ -132,7 +132,7 @@ class AttackStudy:
         self._surveys = attack_surveys(jury, self._tasks)
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGES_CHANNELS]
-        groups = list(_groups(tasks, direct_attacks))
+        groups = list(_attack_groups(tasks, direct_attacks))
         context_judges = {
             name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
         }
@@ -187,18 +187,18 @@ class AttackStudy:
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
-            measured = {}
+            measured_arms = {}
             for name, arm in self.arms.items():
-                measured[name] = await self._measure_arm(arm, sink, report)
+                measured_arms[name] = await self._measure_arm(arm, sink, report)
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
         finally:
             await gateways.close()
-        honest = sum(group.attacks.count(None) for group in self._groups)
+        honest_count = sum(group.attacks.count(None) for group in self._groups)
         task_indices = {group.task_index for group in self._groups}
         configured = [use.known_as for use in self._jury.config.evaluators]
-        used = {use.known_as for use in self._config.evaluators}
+        used_names = {use.known_as for use in self._config.evaluators}
         attacks = {}
         for attack in self._attacks:
             attacks[attack.id] = attack.model_dump(include={"suite", "kind", "language"})
@@ -207,11 +207,11 @@ class AttackStudy:
                 "configured": self.configured,
                 "tasks": len(task_indices),
                 "skipped": self._skipped,
-                "responses": self.responses - honest,
-                "honest": honest,
-                "left_out": [name for name in configured if name not in used],
+                "responses": self.responses - honest_count,
+                "honest": honest_count,
+                "left_out": [name for name in configured if name not in used_names],
                 "attacks": attacks,
-                "arms": measured,
+                "arms": measured_arms,
             }
         )
 
@@ -271,19 +271,19 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _groups(
+def _attack_groups(
     tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]
 ) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
-    for index, (task, honest) in enumerate(tasks):
-        attacked = {}
+    for index, (task, honest_responses) in enumerate(tasks):
+        attack_responses = {}
         for attack in attacks:
             response = attack_response(attack, task)
             if response is not None:
-                attacked[attack] = response
+                attack_responses[attack] = response
         for authors, responses in (
-            (list(attacked), list(attacked.values())),
-            ([None] * len(honest), honest),
+            (list(attack_responses), list(attack_responses.values())),
+            ([None] * len(honest_responses), honest_responses),
         ):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
                 chosen = slice(start, start + MAX_GROUP_SIZE)
@@ -391,8 +391,10 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
         evaluators = jury.evaluators.values()
-        gated = [evaluator for evaluator in evaluators if evaluator.layer in GATED_LAYERS]
-        if not any(evaluator.scope == "response" for evaluator in gated):
+        gated_evaluators = [
+            evaluator for evaluator in evaluators if evaluator.layer in GATED_LAYERS
+        ]
+        if not any(evaluator.scope == "response" for evaluator in gated_evaluators):
             hint = "list one that does, such as criteria"
             raise ConfigError(
                 f"evaluators: none is of layer {layers} and judges one response by itself; {hint}"
@@ -400,12 +402,14 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         subjects = "rubrics, reviewers, or stakeholders with constraints"
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
-    used = _evaluators_of(surveys)
+    used_names = _evaluators_of(surveys)
     questioned = {use.known_as for use in jury.config.evaluators if use.judges}
-    idle = sorted(name for name in used - questioned if jury.evaluators[name].uses_model)
-    if jury.gateway is None and idle:
+    idle_judges = sorted(
+        name for name in used_names - questioned if jury.evaluators[name].uses_model
+    )
+    if jury.gateway is None and idle_judges:
         raise ConfigError(
-            f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model"
+            f"model: it is none, and evaluator {idle_judges[0]!r} asks a model; name one, or use --model"
         )
     return surveys
 
@@ -483,22 +487,24 @@ def _attacked_survey(jury: Jury, task: Task) -> Survey:
     all_questions = list_questions(jury.evaluators, uses, views, materials)
     survey = build_survey(views, derivations, all_questions)
     predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
-    ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    ids = _reachable_names((q.id for q in survey.questions if _is_attacked(q)), predecessors)
     questions = [q for q in survey.questions if q.id in ids]
     needs = {derivation.gives: derivation.needs for derivation in survey.derivations}
-    names = _reachable(chain.from_iterable(map(required_material, questions)), needs)
-    needed = [derivation for derivation in survey.derivations if derivation.gives in names]
-    return build_survey(tuple(survey.views.values()), needed, questions)
+    names = _reachable_names(chain.from_iterable(map(required_material, questions)), needs)
+    needed_derivations = [
+        derivation for derivation in survey.derivations if derivation.gives in names
+    ]
+    return build_survey(tuple(survey.views.values()), needed_derivations, questions)
 
 
-def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
+def _reachable_names(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
     reached_names: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
+    waiting_names = list(names)
+    while waiting_names:
+        name = waiting_names.pop()
         if name not in reached_names:
             reached_names.add(name)
-            waiting += predecessors[name]
+            waiting_names += predecessors[name]
     return reached_names
 
 
@@ -509,11 +515,11 @@ def threshold_figures(report: Report) -> dict[str, float | None]:
     """
     arm = report.figures["arms"][report.figures["configured"]]
     failures = 0
-    sent = 0
+    sent_count = 0
     for outcome in (arm["attacks"], arm["honest"]):
         failures += sum(outcome["failed"].values())
-        sent += outcome["verdicts"]["n"] - sum(outcome["stopped"].values())
-    is_without_answers = 0 < failures == sent
+        sent_count += outcome["verdicts"]["n"] - sum(outcome["stopped"].values())
+    is_without_answers = 0 < failures == sent_count
     figures = {}
     for prefix, (responses, unit) in _THRESHOLD_FIGURES.items():
         proportion = arm[responses][unit]
@@ -559,7 +565,8 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
     not apply (`not_applicable`).
     """
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    verdicts, passed, judged, fooled_counts = (Counter[int]() for _ in range(4))  # by task
+    # by task
+    verdicts, passed_counts, judged_counts, fooled_counts = (Counter[int]() for _ in range(4))
     for task, verdicts_on_response in responses:
         outcomes = []
         for verdict in verdicts_on_response:
@@ -568,12 +575,12 @@ def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
             if outcome not in ("lost", "not applicable"):
                 outcomes.append(outcome)
         verdicts[task] += len(outcomes)
-        passed[task] += outcomes.count("passed")
-        judged[task] += bool(outcomes)
+        passed_counts[task] += outcomes.count("passed")
+        judged_counts[task] += bool(outcomes)
         fooled_counts[task] += "passed" in outcomes
     return {
-        "verdicts": _proportion(passed, verdicts),
-        "responses": _proportion(fooled_counts, judged),
+        "verdicts": _proportion(passed_counts, verdicts),
+        "responses": _proportion(fooled_counts, judged_counts),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),
@@ -621,15 +628,15 @@ def report_attacks(figures: Figures) -> Report:
     """Return the report of a study from its figures, those by arm and those of all arms together."""
     arms = figures["arms"]
     configured = figures["configured"]
-    lost: Counter[str] = Counter()
+    lost_counts: Counter[str] = Counter()
     answered_count = 0
     for arm in arms.values():
         for outcome in (arm["attacks"], arm["honest"]):
-            lost.update(outcome["infrastructure_failures"])
+            lost_counts.update(outcome["infrastructure_failures"])
             answered_count += outcome["verdicts"]["n"] + outcome["not_applicable"]
-    requested = lost.total() + answered_count
-    error_rate = lost.total() / requested if requested else 0.0
-    figures = {**figures, "lost": dict(lost.most_common()), "error_rate": error_rate}
+    requested_count = lost_counts.total() + answered_count
+    error_rate = lost_counts.total() / requested_count if requested_count else 0.0
+    figures = {**figures, "lost": dict(lost_counts.most_common()), "error_rate": error_rate}
     labels = {name: f"{name} (config)" if name == configured else name for name in arms}
     rates = {}
     for name, arm in arms.items():
@@ -664,14 +671,17 @@ def _sections(
     header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
     yield ReportTable(header, rows, digits=1)
     by_attack = configured["by_attack"]
-    passing = []
+    passing_attacks = []
     for name, outcome in by_attack.items():
         if outcome["verdicts"]["hits"]:
-            passing.append((name, outcome["verdicts"]))
-    passing.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
-    yield f"with the defences of the config, {len(by_attack) - len(passing)} of {len(by_attack)} attacks never pass"
+            passing_attacks.append((name, outcome["verdicts"]))
+    passing_attacks.sort(key=lambda item: (-(item[1]["rate"] or 0.0), item[0]))
+    yield (
+        f"with the defences of the config, {len(by_attack) - len(passing_attacks)} of "
+        f"{len(by_attack)} attacks never pass"
+    )
     rows = []
-    for name, share in passing:
+    for name, share in passing_attacks:
         properties = figures["attacks"][name].values()
         rows.append([name, *properties, share["n"], _percent_cell(share)])
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
@@ -682,13 +692,13 @@ def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str])
     rows: list[list[object]] = []
     for name, arm in figures_by_arm.items():
         outcome = arm["attacks"]
-        honest = arm["honest"]["verdicts"]
+        honest_share = arm["honest"]["verdicts"]
         row: list[object] = [labels[name]]
-        for passed in (outcome["verdicts"], outcome["responses"]):
-            row += [passed["n"], _percent_cell(passed)]
+        for passed_share in (outcome["verdicts"], outcome["responses"]):
+            row += [passed_share["n"], _percent_cell(passed_share)]
         row += [sum(outcome["stopped"].values()), sum(outcome["failed"].values())]
         row += [outcome["unsupported"], outcome["abstained"]]
-        row += [honest["n"], _percent_cell(honest)]
+        row += [honest_share["n"], _percent_cell(honest_share)]
         rows.append(row)
     header = [
         "defences",

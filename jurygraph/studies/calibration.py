@@ -47,14 +47,14 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
     Raises InputError for an unknown or ambiguous one, or few tasks.
     """
     questions = list(dict.fromkeys(study.judge.question for study in studies))
-    matching = questions_named(question, questions)
-    if len(matching) != 1:
+    matching_questions = questions_named(question, questions)
+    if len(matching_questions) != 1:
         hint = did_you_mean(question, questions) or f"there are {', '.join(questions)}"
         problem = f"no question {quote(question)} has labels; {hint}"
-        if matching:
-            problem = describe_question(question, matching, questions)
+        if matching_questions:
+            problem = describe_question(question, matching_questions, questions)
         raise InputError(f"--calibrate: {problem}")
-    (question,) = matching
+    (question,) = matching_questions
     chosen = [study for study in studies if study.judge.question == question]
     if any(study.is_ranked for study in chosen):
         problem = f"labels of {quote(question)} are on another scale than its scores"
@@ -79,8 +79,10 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
 
 def fit_calibration(scores: Floats, targets: Floats, method: CalibrationMethod) -> ScoreCalibration:
     """Return the map from scores [n] to the mean of targets [n], both in [0, 1], that never falls."""
-    fitted = _isotonic(scores, targets) if method == "isotonic" else _platt(scores, targets)
-    knots, values = (tuple(np.clip(array, 0.0, 1.0).tolist()) for array in fitted)
+    knots_and_values = (
+        _isotonic(scores, targets) if method == "isotonic" else _platt(scores, targets)
+    )
+    knots, values = (tuple(np.clip(array, 0.0, 1.0).tolist()) for array in knots_and_values)
     return ScoreCalibration(method=method, labels=len(scores), scores=knots, calibrated=values)
 
 
@@ -91,13 +93,13 @@ def _isotonic(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     knots, knot_index = np.unique(scores, return_inverse=True)
     counts = np.bincount(knot_index).astype(np.float64)
     means = np.bincount(knot_index, targets) / counts
-    fitted = isotonic_regression(means, weights=counts)
-    values = np.maximum.accumulate(fitted.x)
+    regression = isotonic_regression(means, weights=counts)
+    values = np.maximum.accumulate(regression.x)
     is_start = np.diff(values, prepend=-1.0) > 0.0
     is_end = np.diff(values, append=2.0) > 0.0
     ends = np.flatnonzero(is_start | is_end)
-    spaced = np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int)
-    kept = ends[np.unique(spaced)]
+    spaced_indices = np.linspace(0, len(ends) - 1, min(len(ends), _MAX_KNOTS)).astype(int)
+    kept = ends[np.unique(spaced_indices)]
     return knots[kept], values[kept]
 
 
@@ -106,9 +108,9 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    met = targets.sum()
-    unmet_count = len(targets) - met
-    smooth = targets * (met + 1.0) / (met + 2.0) + (1.0 - targets) / (unmet_count + 2.0)
+    met_count = targets.sum()
+    unmet_count = len(targets) - met_count
+    smooth = targets * (met_count + 1.0) / (met_count + 2.0) + (1.0 - targets) / (unmet_count + 2.0)
     odds = _log_odds(scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -119,8 +121,8 @@ def _platt(scores: Floats, targets: Floats) -> tuple[Floats, Floats]:
         return float(losses.mean()), gradient
 
     bounds = [(0.0, None), (None, None)]
-    fitted = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
-    slope, offset = fitted.x
+    minimum = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds)
+    slope, offset = minimum.x
     values = expit(slope * _log_odds(_SCORE_GRID) + offset)
     return _SCORE_GRID, np.maximum.accumulate(values)
 
@@ -130,23 +132,25 @@ def _log_odds(scores: Floats) -> Floats:
 
 
 def cross_fit(
-    labelled: LabelledScores, method: CalibrationMethod, seed: int
+    labelled_scores: LabelledScores, method: CalibrationMethod, seed: int
 ) -> tuple[Floats, Floats]:
     """Return each score calibrated by, and the mean target of, the tasks in other folds; [n] each."""
-    order = np.random.default_rng(seed).permutation(labelled.tasks.max() + 1)
-    folds = order[labelled.tasks] % FOLD_COUNT
-    calibrated = np.empty_like(labelled.scores)
-    constant = np.empty_like(labelled.scores)
+    order = np.random.default_rng(seed).permutation(labelled_scores.tasks.max() + 1)
+    folds = order[labelled_scores.tasks] % FOLD_COUNT
+    calibrated = np.empty_like(labelled_scores.scores)
+    constant = np.empty_like(labelled_scores.scores)
     for fold in range(FOLD_COUNT):
-        inside = folds == fold
-        fitted = fit_calibration(labelled.scores[~inside], labelled.targets[~inside], method)
-        calibrated[inside] = apply_calibration(labelled.scores[inside], fitted)
-        constant[inside] = labelled.targets[~inside].mean()
+        is_in_fold = folds == fold
+        calibration = fit_calibration(
+            labelled_scores.scores[~is_in_fold], labelled_scores.targets[~is_in_fold], method
+        )
+        calibrated[is_in_fold] = apply_calibration(labelled_scores.scores[is_in_fold], calibration)
+        constant[is_in_fold] = labelled_scores.targets[~is_in_fold].mean()
     return calibrated, constant
 
 
 def threshold_for(
-    labelled: LabelledScores, fitted: ScoreCalibration, rate: float
+    labelled_scores: LabelledScores, calibration: ScoreCalibration, rate: float
 ) -> dict[str, float] | None:
     """Return the lowest threshold of scores calibrated by a map that is shown to pass `rate` of what people reject.
 
@@ -160,9 +164,9 @@ def threshold_for(
     """
     from scipy.stats import beta
 
-    calibrated = apply_calibration(labelled.scores, fitted)
-    is_negative = labelled.targets < 0.5
-    tasks = labelled.tasks[is_negative]
+    calibrated = apply_calibration(labelled_scores.scores, calibration)
+    is_negative = labelled_scores.targets < 0.5
+    tasks = labelled_scores.tasks[is_negative]
     lowest = None
     for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
@@ -186,7 +190,10 @@ def threshold_for(
 
 
 def report(
-    labelled: LabelledScores, method: CalibrationMethod, seed: int = 0, rate: float | None = None
+    labelled_scores: LabelledScores,
+    method: CalibrationMethod,
+    seed: int = 0,
+    rate: float | None = None,
 ) -> tuple[ScoreCalibration, Report]:
     """Fit a question's map to all labels, and report what maps of the other folds gain on each.
 
@@ -194,45 +201,45 @@ def report(
     scores as they are, calibrated, and of a constant; the `gain` is the first error less the second, over tasks. With
     `rate` there is a `gate`.
     """
-    calibrated, constant = cross_fit(labelled, method, seed)
-    fitted = fit_calibration(labelled.scores, labelled.targets, method)
-    values = {"as judged": labelled.scores, "calibrated": calibrated, "constant": constant}
-    has_shares = not np.isin(labelled.scores, (0.0, 1.0)).all()
+    calibrated, constant = cross_fit(labelled_scores, method, seed)
+    calibration = fit_calibration(labelled_scores.scores, labelled_scores.targets, method)
+    values = {"as judged": labelled_scores.scores, "calibrated": calibrated, "constant": constant}
+    has_shares = not np.isin(labelled_scores.scores, (0.0, 1.0)).all()
     errors: dict[str, Floats] = {}
     rows: dict[str, dict[str, object]] = {}
     for name, scores in values.items():
-        errors[name] = (scores - labelled.targets) ** 2
-        error = _mean_over_tasks(errors[name], labelled.tasks)
+        errors[name] = (scores - labelled_scores.targets) ** 2
+        error = _mean_over_tasks(errors[name], labelled_scores.tasks)
         ece = None
         if has_shares:
-            ece = reliability(scores, labelled.targets, labelled.tasks)[0]
+            ece = reliability(scores, labelled_scores.targets, labelled_scores.tasks)[0]
         rows[name] = {"error": error, "ece": ece, "mean": float(scores.mean())}
-    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled.tasks)
+    gain = _mean_over_tasks(errors["as judged"] - errors["calibrated"], labelled_scores.tasks)
     figures: dict[str, Any] = {
-        "question": labelled.question,
+        "question": labelled_scores.question,
         "method": method,
         "seed": seed,
-        "labels": len(labelled.scores),
-        "tasks": int(labelled.tasks.max()) + 1,
+        "labels": len(labelled_scores.scores),
+        "tasks": int(labelled_scores.tasks.max()) + 1,
         "rows": rows,
         "gain": gain,
-        "digest": fitted.digest,
+        "digest": calibration.digest,
         "gate": None,
     }
     sizes = f"{figures['labels']} labels in {figures['tasks']} tasks"
     cells = [[name, *row.values()] for name, row in rows.items()]
     cells.append(["gain", gain, None, None])
     sections: list[str | ReportTable] = [
-        f"{labelled.question}: {method} map of {sizes}, each with the map of other tasks",
+        f"{labelled_scores.question}: {method} map of {sizes}, each with the map of other tasks",
         ReportTable(["scores", "squared error", "ECE", "mean"], cells),
     ]
     if rate is not None:
-        if labelled.is_binary:
-            figures["gate"] = threshold_for(labelled, fitted, rate)
+        if labelled_scores.is_binary:
+            figures["gate"] = threshold_for(labelled_scores, calibration, rate)
         sections.append(_describe_gate(figures["gate"], rate))
     has_gain = gain.low is not None and gain.low > 0.0
-    problem = f"{labelled.question}: no gain is shown; keep the scores as they are, or label more responses"
-    return fitted, Report(figures, sections, [] if has_gain else [problem])
+    problem = f"{labelled_scores.question}: no gain is shown; keep the scores as they are, or label more responses"
+    return calibration, Report(figures, sections, [] if has_gain else [problem])
 
 
 def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
@@ -243,9 +250,9 @@ def _mean_over_tasks(values: Floats, tasks: Ints) -> IntervalCell:
 
 def _describe_gate(gate: dict[str, float] | None, rate: float) -> str:
     if gate is None:
-        needed = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
+        needed_task_count = int(np.ceil(np.log(_BROKEN_PROMISE_PROBABILITY) / np.log1p(-rate)))
         requirement = (
-            f"that takes labels of true or false, {needed} tasks with a rejected response, "
+            f"that takes labels of true or false, {needed_task_count} tasks with a rejected response, "
             "and a judge who tells"
         )
         return (

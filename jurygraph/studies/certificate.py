@@ -44,7 +44,7 @@ _MEASURES = {
     "wording_alone": ("σ²_Sem - σ²_Rep, wording alone,", "no input was scored twice"),
 }
 """The symbols of measures by their names, and why one has no value."""
-_VARIANCES = {"semantic", "repeat", "wording_alone"}
+_VARIANCE_MEASURES = {"semantic", "repeat", "wording_alone"}
 _FINDING_TEXTS = {"semantic": "other words for the same move", "repeat": "asking again moves"}
 
 
@@ -74,7 +74,7 @@ MeasureRun = Callable[[Run, ProgressCallback], CertifiedFigures]
 ReadPresentations = Callable[[], Presentations]
 
 
-def _figure(
+def _certified_figure(
     name: str,
     cell: object,
     n: int,
@@ -101,11 +101,11 @@ def certify(
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
-    required = set()
+    required_sections = set()
     if labels is not None:
-        required.add(PEOPLE_SECTION)
+        required_sections.add(PEOPLE_SECTION)
     if attacks is not None:
-        required.add(ATTACKS_SECTION)
+        required_sections.add(ATTACKS_SECTION)
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
@@ -120,7 +120,7 @@ def certify(
         (
             "wording and repeats",
             _NEW_RUNS_COMMAND,
-            partial(_wording_figures, measure_noise, _VARIANCES, stability),
+            partial(_wording_figures, measure_noise, _VARIANCE_MEASURES, stability),
         ),
         ("growth and drift", _NEW_RUNS_COMMAND, partial(_ratio_figures, measure_noise, stability)),
         ("signs", _NEW_RUNS_COMMAND, partial(_sign_figures, read_presentations, quoted_runs)),
@@ -137,15 +137,15 @@ def certify(
         try:
             certified_figures = list(measure())
         except InputError as error:
-            if subject in required:
+            if subject in required_sections:
                 raise
             certified_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += certified_figures
-        measured = [figure for figure in certified_figures if figure.value is not None]
-        if measured:
-            rows = [(figure.name, figure, figure.n) for figure in measured]
+        measured_figures = [figure for figure in certified_figures if figure.value is not None]
+        if measured_figures:
+            rows = [(figure.name, figure, figure.n) for figure in measured_figures]
             sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
-            commands = dict.fromkeys(figure.command for figure in measured)
+            commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_missing_table([figure for figure in figures if figure.value is None]))
     sentence = _summarize(", ".join(judges) or "Judged by code alone", figures)
@@ -196,9 +196,9 @@ def _wording_figures(
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders."""
     rows = _last_rows(measure_noise())
-    largest: dict[str, int] = {}
+    largest_sizes: dict[str, int] = {}
     for protocol, size in rows:
-        largest[protocol] = max(largest.get(protocol, 0), size or 0)
+        largest_sizes[protocol] = max(largest_sizes.get(protocol, 0), size or 0)
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (symbol, why) in _MEASURES.items():
@@ -206,10 +206,10 @@ def _wording_figures(
                 estimate = row[measure]
                 n = estimate.clusters if estimate else 0
                 finding = ""
-                if measure in _FINDING_TEXTS and estimate and size == largest[protocol]:
+                if measure in _FINDING_TEXTS and estimate and size == largest_sizes[protocol]:
                     sd = f"{estimate.value**0.5:.2g}"
                     finding = f"{_FINDING_TEXTS[measure]} {label} by {sd} (standard deviation)"
-                yield _figure(
+                yield _certified_figure(
                     f"{symbol} of {label}", estimate, n, command, why, _NEW_RUNS_COMMAND, finding
                 )
 
@@ -226,11 +226,11 @@ def _ratio_figures(
     measure_noise: Callable[[], Mapping[str, Any]], command: str
 ) -> CertifiedFigures:
     """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCES, command)
+    yield from _wording_figures(measure_noise, _MEASURES.keys() - _VARIANCE_MEASURES, command)
     drift = measure_noise()["drift"]
     for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
-        yield _figure(label, row["explained"], row["variants"], command)
+        yield _certified_figure(label, row["explained"], row["variants"], command)
     if not drift:
         remedy = "use protocols.decomposed-adaptive in the config"
         yield CertifiedFigure("drift of weights", remedy, why="the judge gives no weights")
@@ -242,7 +242,7 @@ def _sign_figures(read_presentations: ReadPresentations, quoted_runs: str) -> Ce
     groups = len(report["groups"])
     for name, estimate in report["together"].items():
         label = f"{name} of all groups together, of {report['protocol']}"
-        yield _figure(label, estimate, groups, command)
+        yield _certified_figure(label, estimate, groups, command)
 
 
 def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -252,7 +252,7 @@ def _credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
         finding = f"{{}} of a rubric's weight is unearned credit by {rule}"
-        yield _figure(name, leakage, leakage["cases"], command, finding=finding)
+        yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
 def _attack_figures(file: Path | None) -> CertifiedFigures:
@@ -271,7 +271,7 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         for level, (name, finding) in names.items():
             share = arm[level]["responses"]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            yield _figure(name, estimate, share["n"], command, finding=finding)
+            yield _certified_figure(name, estimate, share["n"], command, finding=finding)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -291,7 +291,7 @@ def _people_figures(
             if name == "accuracy":
                 finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
             figure_name = f"{label} of {judge['judge']}"
-            yield _figure(figure_name, judge[name], judge["n"], command, finding=finding)
+            yield _certified_figure(figure_name, judge[name], judge["n"], command, finding=finding)
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -306,7 +306,7 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     name = f"judged share of the weight, {run.folder.name}"
     finding = f"{{}} of the weight was judged in {run.folder.name}"
     command = f"jurygraph show {shell_quote(run.folder)}"
-    yield _figure(name, share, len(judged_shares), command, finding=finding)
+    yield _certified_figure(name, share, len(judged_shares), command, finding=finding)
 
 
 def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
@@ -318,4 +318,4 @@ def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
-        yield _figure(name, row["alpha"], row["responses"], command)
+        yield _certified_figure(name, row["alpha"], row["responses"], command)

@@ -148,11 +148,13 @@ def compared_responses(
     has_turns = any(question.scope == "turn" for question in questions)
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
-        current = by_response[trace.response_id]
+        current_verdicts = by_response[trace.response_id]
         if has_turns:
             decision = run.decision(group.decision)
-            current = list(fold_turns(current, decision, questions, attrgetter("judge")))
-        judged = judged_slots(current)
+            current_verdicts = list(
+                fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
+            )
+        judged = judged_slots(current_verdicts)
         yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_group)
 
 
@@ -198,18 +200,18 @@ def compare(
     by_b = _by_id(b, "B")
     pairs = _pair_responses(by_a, by_b)
     rewards = np.array([(in_a.reward, in_b.reward) for in_a, in_b in pairs]).T
-    failed = np.isnan(rewards)
-    has_both = ~failed.any(axis=0)
+    has_failed = np.isnan(rewards)
+    has_both = ~has_failed.any(axis=0)
     tasks = np.unique([in_a.task for in_a, _ in pairs], return_inverse=True)[1]
     names = [_unit_name(in_a, in_b) for in_a, in_b in pairs]
     units = np.unique(names, return_inverse=True)[1]
-    both = rewards[:, has_both]
-    a_rewards, b_rewards = both
-    overall, estimate = _difference(a_rewards, b_rewards, units[has_both])
-    detectable = None if estimate is None else detectable_difference(estimate)
+    paired_rewards = rewards[:, has_both]
+    a_rewards, b_rewards = paired_rewards
+    overall_figures, estimate = _difference_figures(a_rewards, b_rewards, units[has_both])
+    detectable_size = None if estimate is None else detectable_difference(estimate)
     sums, sizes = _by_unit(_subtract(b_rewards, a_rewards), units[has_both])
     worst_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flipped = _compare_verdicts(pairs, units, most_flips)
+    questions, flipped_verdicts = _compare_verdicts(pairs, units, most_flips)
     judged_both = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures: Figures = {
@@ -217,19 +219,19 @@ def compare(
         "paired": len(pairs),
         "only_a": len(by_a) - len(pairs),
         "only_b": len(by_b) - len(pairs),
-        "failed_a": int((failed[0] & ~failed[1]).sum()),
-        "failed_b": int((failed[1] & ~failed[0]).sum()),
-        "failed_both": int(failed.all(axis=0).sum()),
-        **overall,
-        "detectable_difference": detectable,
-        "kendall_within": _kendall_within(both, tasks[has_both]),
+        "failed_a": int((has_failed[0] & ~has_failed[1]).sum()),
+        "failed_b": int((has_failed[1] & ~has_failed[0]).sum()),
+        "failed_both": int(has_failed.all(axis=0).sum()),
+        **overall_figures,
+        "detectable_difference": detectable_size,
+        "kendall_within": _kendall_within(paired_rewards, tasks[has_both]),
         "judged_both": judged_both,
         "flips": flips if judged_both else None,
         "flip_rate": flips / judged_both if judged_both else None,
         "margins": [_test_margin(margin, estimate, worst_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
-        "flipped_verdicts": flipped,
+        "flipped_verdicts": flipped_verdicts,
         "changes": _largest_changes(pairs),
     }
     notes = [*differing, *_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
@@ -303,7 +305,7 @@ def _by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
     return sums[has_values], sizes[has_values]
 
 
-def _difference(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
+def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
     """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
     sums, sizes = _by_unit(_subtract(b, a), units)
     estimate = ratio_interval(sums, sizes)
@@ -326,11 +328,13 @@ def _adjust_for_tests(rows: Sequence[tuple[Figures, Estimate | None]]) -> list[F
     """Return the rows of one table, whose p-values and intervals allow for the number of tests."""
     p_values = [figures["mean_delta_p"] for figures, _ in rows]
     tests = max(1, len(p_values) - p_values.count(None))
-    adjusted = []
+    adjusted_rows = []
     for (figures, estimate), p in zip(rows, holm(p_values), strict=True):
         low, high = (None, None) if estimate is None else interval_among(estimate, tests)
-        adjusted.append({**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p})
-    return adjusted
+        adjusted_rows.append(
+            {**figures, "mean_delta_low": low, "mean_delta_high": high, "holm_p": p}
+        )
+    return adjusted_rows
 
 
 def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
@@ -338,10 +342,10 @@ def _kendall_within(rewards: Floats, tasks: Ints) -> float | None:
 
     Over all responses it would also reward a ranking of easy tasks above hard ones.
     """
-    rounded = rewards.round(_DECIMALS)
+    rounded_rewards = rewards.round(_DECIMALS)
     taus = []
     for members in members_by_cluster(tasks):
-        a, b = rounded[:, members]
+        a, b = rounded_rewards[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
             taus.append(_kendall(a, b))
     return round(fmean(taus), _DECIMALS) if taus else None
@@ -366,12 +370,12 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
         if name != in_b.agent:
             name = f"{name_agent(name)} in A, {name_agent(in_b.agent)} in B"
         columns_by_agent[name].append(index)
-    failed = np.isnan(rewards[0] + rewards[1])
+    has_failed = np.isnan(rewards[0] + rewards[1])
     differences = []
     for name in sorted(columns_by_agent, key=lambda agent: (agent is None, agent or "")):
         columns = np.array(columns_by_agent[name])
-        kept = columns[~failed[columns]]
-        figures, estimate = _difference(rewards[0, kept], rewards[1, kept], units[kept])
+        kept = columns[~has_failed[columns]]
+        figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
         differences.append((row, estimate))
     return _adjust_for_tests(differences)
@@ -379,13 +383,13 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
 def _largest_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    changed: list[Figures] = []
+    changed_rows: list[Figures] = []
     for in_a, in_b in pairs:
         delta = in_b.reward - in_a.reward
         if abs(delta) >= ROUNDING_ERROR:
             row = {"response_id": in_a.id, "a": in_a.reward, "b": in_b.reward, "delta": delta}
-            changed.append(row)
-    return sorted(changed, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
+            changed_rows.append(row)
+    return sorted(changed_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS]
 
 
 # Verdicts
@@ -425,7 +429,9 @@ def _compare_verdicts(
     for name in names:
         table = np.array(values[name]).reshape(-1, 3)
         before_scores, after_scores, judged_units = table.T
-        figures, estimate = _difference(before_scores, after_scores, judged_units.astype(np.intp))
+        figures, estimate = _difference_figures(
+            before_scores, after_scores, judged_units.astype(np.intp)
+        )
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
         deltas = np.abs(after_scores - before_scores).round(_DECIMALS)
@@ -447,11 +453,16 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
     which the condition would hold, None if none would. A single unit shows nothing.
     """
-    tested = {"name": NO_WORSE_GATE, "margin": margin, "holds": False, "largest_loss": largest_loss}
+    margin_figures = {
+        "name": NO_WORSE_GATE,
+        "margin": margin,
+        "holds": False,
+        "largest_loss": largest_loss,
+    }
     if estimate is None or estimate.clusters < 2:
-        return tested | {"p": None, "lowest": None, "needed_tasks": None}
+        return margin_figures | {"p": None, "lowest": None, "needed_tasks": None}
     p = no_worse_p(estimate, margin, largest_loss)
-    return tested | {
+    return margin_figures | {
         "holds": p < ONE_SIDED,
         "p": p,
         "lowest": lower_bound(estimate, largest_loss),
@@ -464,18 +475,20 @@ def evidence_messages(figures: Mapping[str, Any]) -> Iterator[str]:
     tasks = figures["tasks"]
     units = figures["units"]
     for margin in figures["margins"]:
-        missing = f"threshold missed: {_condition(margin)}, but {tasks} {units}"
+        missing = f"threshold missed: {_margin_condition(margin)}, but {tasks} {units}"
         if not margin["holds"] and margin["lowest"] is None:
             yield f"{missing} show nothing of others; compare runs of several {units}"
         elif not margin["holds"]:
-            unseen = f"as a rare {SINGULAR_UNITS[units]} may lose {margin['largest_loss']:g}"
+            unseen_text = f"as a rare {SINGULAR_UNITS[units]} may lose {margin['largest_loss']:g}"
             lowest = format_number(margin["lowest"])
-            possible = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
-            needed = f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
-            yield f"{missing} leave {possible}, {unseen}; {needed} {units} like these would do"
+            possible_text = f"a mean difference of {lowest} possible (p = {_format_p(margin['p'])})"
+            needed_text = (
+                f"about {margin['needed_tasks']}" if margin["needed_tasks"] else "no number of"
+            )
+            yield f"{missing} leave {possible_text}, {unseen_text}; {needed_text} {units} like these would do"
 
 
-def _condition(margin: Figures) -> str:
+def _margin_condition(margin: Figures) -> str:
     return str(Threshold(margin["name"], "=", margin["margin"]))
 
 
@@ -498,7 +511,7 @@ def condition_outcomes(
         outcomes.append(ConditionOutcome(str(threshold), threshold.is_met(value), found))
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(ConditionOutcome(_condition(margin), margin["holds"], found))
+        outcomes.append(ConditionOutcome(_margin_condition(margin), margin["holds"], found))
     return outcomes
 
 
@@ -513,11 +526,11 @@ def render_comment(
     figures = report.figures
     first, *others = report.sections
     flips = _flipped_verdicts_table(dict(figures))
-    missed = sum(not outcome.is_met for outcome in outcomes)
+    missed_count = sum(not outcome.is_met for outcome in outcomes)
     verdict = (
         "The gate is met."
-        if not missed
-        else f"The gate is missed: {missed} of {len(outcomes)} conditions."
+        if not missed_count
+        else f"The gate is missed: {missed_count} of {len(outcomes)} conditions."
     )
     blocks = [f"**{first}.**{f' {verdict}' if outcomes else ''}\n"]
     if figures["paired"] != figures["n"]:
@@ -554,30 +567,32 @@ def setting_notes(a: Header, b: Header) -> Iterator[str]:
     }
     before = a.model_dump(mode="json", include=parts)
     after = b.model_dump(mode="json", include=parts)
-    differing = []
+    differing_settings = []
     for key, in_a, in_b in changes(before, after):
         if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED_TEXT not in (in_a, in_b):
             name = key.removeprefix("config.")
-            differing.append(f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B")
-    for setting in differing[:_MAX_SETTINGS]:
+            differing_settings.append(
+                f"{name}: {format_value(in_a)} in A, {format_value(in_b)} in B"
+            )
+    for setting in differing_settings[:_MAX_SETTINGS]:
         yield f"{_RUNS_DIFFER}{setting}"
-    if len(differing) > _MAX_SETTINGS:
-        yield f"{_RUNS_DIFFER}{len(differing) - _MAX_SETTINGS} more settings"
+    if len(differing_settings) > _MAX_SETTINGS:
+        yield f"{_RUNS_DIFFER}{len(differing_settings) - _MAX_SETTINGS} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
     a, b = rewards
-    for name, failing, other, judging in (("A", a, "B", b), ("B", b, "A", a)):
-        has_reward = ~np.isnan(judging)
-        is_lost = np.isnan(failing[has_reward])
-        judged = judging[has_reward]
-        lost = judged[is_lost]
+    for name, failing_rewards, other, judging_rewards in (("A", a, "B", b), ("B", b, "A", a)):
+        has_reward = ~np.isnan(judging_rewards)
+        is_lost = np.isnan(failing_rewards[has_reward])
+        judged = judging_rewards[has_reward]
+        lost_rewards = judged[is_lost]
         kept = judged[~is_lost]
-        if means_differ(lost, kept):
+        if means_differ(lost_rewards, kept):
             yield (
-                f"means and tests mislead: the {len(lost)} responses that failed in {name} alone have a mean of "
-                f"{lost.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+                f"means and tests mislead: the {len(lost_rewards)} responses that failed in {name} alone have a mean "
+                f"of {lost_rewards.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
             )
 
 
@@ -587,10 +602,10 @@ def _agent_notes(
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
     agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
     for name, other in (("A", "B"), ("B", "A")):
-        lacking = sorted(map(name_agent, agents[name] - agents[other]))
-        if lacking and len(agents[name]) > 1:
+        lacking_agents = sorted(map(name_agent, agents[name] - agents[other]))
+        if lacking_agents and len(agents[name]) > 1:
             ranking = f"`jurygraph study ranking` on {name} says which of its agents is better"
-            yield f"only {name} has {join_names(lacking)}: {ranking}"
+            yield f"only {name} has {join_names(lacking_agents)}: {ranking}"
 
 
 def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
@@ -618,9 +633,9 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     units = figures["units"]
     yield _result_sentence(figures)
-    failed = figures["paired"] - figures["n"]
-    if failed:
-        yield f"{failed} of {figures['paired']} responses are left out: their reward failed in A or B"
+    failed_count = figures["paired"] - figures["n"]
+    if failed_count:
+        yield f"{failed_count} of {figures['paired']} responses are left out: their reward failed in A or B"
     statistics = []
     for name, text in STATISTICS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
@@ -629,7 +644,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     margins = []
     for row in figures["margins"]:
         holds = "yes" if row["holds"] else "no"
-        margins.append([_condition(row), holds, _format_p(row["p"])])
+        margins.append([_margin_condition(row), holds, _format_p(row["p"])])
     yield ReportTable(["condition", "holds", "p"], margins, left=2)
     agents = []
     for row in figures["agents"]:
@@ -637,8 +652,10 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         agents.append([name, *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
     yield from _question_sections(figures["questions"], units)
-    changed = [[row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]]
-    yield ReportTable(["largest changes", "A", "B", "B - A"], changed)
+    change_rows = [
+        [row["response_id"], row["a"], row["b"], row["delta"]] for row in figures["changes"]
+    ]
+    yield ReportTable(["largest changes", "A", "B", "B - A"], change_rows)
     yield _flipped_verdicts_table(figures)
 
 
@@ -659,13 +676,15 @@ def _result_sentence(figures: Figures) -> str:
 
     It says how many rewards one run has alone: they are in no mean.
     """
-    alone = []
-    for run, failed in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
-        if failed:
-            alone.append(f"; {format_count(failed, 'response')} with a reward in {run} alone")
+    only_one_texts = []
+    for run, failed_count in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
+        if failed_count:
+            only_one_texts.append(
+                f"; {format_count(failed_count, 'response')} with a reward in {run} alone"
+            )
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B{''.join(alone)}"
+        return f"no response has a reward in both A and B{''.join(only_one_texts)}"
     text = (
         f"B is {_describe_delta(delta)}"
         if figures["changed_tasks"]
@@ -678,8 +697,8 @@ def _result_sentence(figures: Figures) -> str:
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
-    changed = f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
-    return f"{text}; {changed}{''.join(alone)}"
+    changed_text = f"{figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
+    return f"{text}; {changed_text}{''.join(only_one_texts)}"
 
 
 def _describe_delta(delta: float) -> str:
@@ -708,15 +727,15 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
 def _question_sections(questions: Sequence[Figures], units: str) -> Iterator[str | ReportTable]:
     """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
     counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
-    changed = [row for row in questions if any(row[name] for name in counts)]
+    changed_questions = [row for row in questions if any(row[name] for name in counts)]
     rows = []
-    for row in changed:
+    for row in changed_questions:
         cells = _difference_cells(row, row["only_a"] + row["only_b"])
         rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
     yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
-    same = len(questions) - len(changed)
-    if same:
-        noun = "questions" if same > 1 else "question"
-        if changed:
+    same_count = len(questions) - len(changed_questions)
+    if same_count:
+        noun = "questions" if same_count > 1 else "question"
+        if changed_questions:
             noun = f"other {noun}"
-        yield f"no verdict differs in {same} {noun}"
+        yield f"no verdict differs in {same_count} {noun}"

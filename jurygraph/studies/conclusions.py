@@ -18,7 +18,7 @@ from jurygraph.studies.report import Figures, IntervalCell, as_interval
 
 GOOD_AGREEMENT = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
-TENTATIVE_ALPHA = 0.667
+MIN_TENTATIVE_KRIPPENDORFF = 0.667
 """Below this alpha, not even tentative conclusions are drawn (Krippendorff 2004, 11.4.2)."""
 RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
@@ -51,10 +51,10 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
         half_width = estimate.value - estimate.low
     if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):
         return f"no number of {noun} that one could collect would tell"
-    needed = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
-    if needed == 1:
+    needed_count = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
+    if needed_count == 1:
         return f"about 1 more {noun.removesuffix('s')} like these would tell"
-    return f"about {float(f'{needed:.2g}'):,.0f} more {noun} like these would tell"
+    return f"about {float(f'{needed_count:.2g}'):,.0f} more {noun} like these would tell"
 
 
 def describe_agreement(
@@ -74,11 +74,14 @@ def describe_agreement(
     grade = compare_with_bound(cell, good)
     if grade == 1:
         return f"{subject} agrees with people well: {detail}."
-    better = f"{subject} agrees with people more than guessing would"
+    better_text = f"{subject} agrees with people more than guessing would"
     if grade == -1:
-        return f"{better}, but not well, which takes {good:g}: {detail}."
+        return f"{better_text}, but not well, which takes {good:g}: {detail}."
     need = describe_needed_count(cell, good, count, noun)
-    return f"{better}: {detail}. Whether it agrees well, {good:g} or more, cannot be told ({_cell_text(cell)}); {need}."
+    return (
+        f"{better_text}: {detail}. "
+        f"Whether it agrees well, {good:g} or more, cannot be told ({_cell_text(cell)}); {need}."
+    )
 
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
@@ -159,17 +162,21 @@ def conclude_reviewers(
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
     for dimension, count in list(reviewers.items())[:MAX_SUBJECTS_LISTED]:
-        ranked = [row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]]
-        ranked.sort(key=lambda row: float(row["mae"].value))
-        if not ranked:
+        ranked_judges = [
+            row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
+        ]
+        ranked_judges.sort(key=lambda row: float(row["mae"].value))
+        if not ranked_judges:
             conclusion.append(f"{dimension}: no rating is predicted by every judge.")
             continue
-        best = ranked[0]
+        best = ranked_judges[0]
         subject = str(best["judge"])
         if best["shots"]:
             subject += f" with {best['shots']} examples"
         sentences = [
-            describe_agreement(subject, "alpha", best["alpha"], TENTATIVE_ALPHA, count, "reviewers")
+            describe_agreement(
+                subject, "alpha", best["alpha"], MIN_TENTATIVE_KRIPPENDORFF, count, "reviewers"
+            )
         ]
         if best["coverage"] < 1.0 - MAX_UNPREDICTED_SHARE:
             sentences.append(
@@ -181,7 +188,7 @@ def conclude_reviewers(
                 continue
             if pair == {"personalized", "aggregate"}:  # what the study is for
                 sentences.insert(0, _compare_judges(row))
-            elif pair == {row["judge"] for row in ranked[:2]}:
+            elif pair == {row["judge"] for row in ranked_judges[:2]}:
                 sentences.append(_compare_judges(row))
         sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
@@ -225,9 +232,11 @@ def conclude_reliability(
             f"The mean reward is {_cell_text(mean)}, ± {half_width:.3f} over {count} {units}; "
             f"about {3 * count} more {units} would halve that."
         )
-    sampled = [question for question in questions if question["within_response"]]
-    sentences += [_describe_repeats(question) for question in sampled[:MAX_SUBJECTS_LISTED]]
-    if not sampled:
+    sampled_questions = [question for question in questions if question["within_response"]]
+    sentences += [
+        _describe_repeats(question) for question in sampled_questions[:MAX_SUBJECTS_LISTED]
+    ]
+    if not sampled_questions:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
             "`samples: 3` beside `use` would tell."
@@ -242,21 +251,23 @@ def _judges_that_differ(pairs: Sequence[Figures]) -> Iterator[str]:
     pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
-    alone = f"{first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}"
+    alone_text = (
+        f"{first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}"
+    )
     yield (
-        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {alone}."
+        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {alone_text}."
         if pair["differ"]
         else "No two judges differ on whether something is met."
     )
 
 
 def _describe_repeats(question: Figures) -> str:
-    repeated = question["within_response"]
-    side = compare_with_bound(repeated, RELIABLE_CORRELATION)
-    detail = f"two samples correlate by {_cell_text(repeated)}"
+    repeat_cell = question["within_response"]
+    side = compare_with_bound(repeat_cell, RELIABLE_CORRELATION)
+    detail = f"two samples correlate by {_cell_text(repeat_cell)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
-    correlation = repeated["value"]
+    correlation = repeat_cell["value"]
     remedy = "no number of samples would make it reliable"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
         needed = math.ceil(
@@ -278,7 +289,7 @@ def conclude_credit(figures: Figures) -> list[str]:
     count = figures["census"]["graphs"]
     difference = figures["differences"]["flat"]
     sentences = []
-    for name, fewer in (
+    for name, effect in (
         ("leakage", "takes away false credit"),
         ("preservation", "costs true credit"),
     ):
@@ -286,12 +297,12 @@ def conclude_credit(figures: Figures) -> list[str]:
         side = compare_with_bound(cell, 0.0)
         detail = f"{name} changes by {_cell_text(cell)}"
         if side is None:
-            sentences.append(f"Whether the graph {fewer} cannot be told: {name} has no interval.")
+            sentences.append(f"Whether the graph {effect} cannot be told: {name} has no interval.")
         elif side == 0:
             need = describe_needed_count(cell, 0.0, count, "rubrics")
-            sentences.append(f"Whether the graph {fewer} cannot be told: {detail}; {need}.")
+            sentences.append(f"Whether the graph {effect} cannot be told: {detail}; {need}.")
         elif side == -1:
-            sentences.append(f"The graph {fewer}: {detail} from flat, {count} graphs.")
+            sentences.append(f"The graph {effect}: {detail} from flat, {count} graphs.")
         else:
             sentences.append(f"{name.capitalize()} is higher with the graph: {detail} from flat.")
     return sentences

@@ -347,8 +347,8 @@ class FittedConsensus:
             return {}
         kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.is_paper else "t"
         seed = self.settings.seed or 0
-        credited = self.items_by_method(method)
-        scores = credited.agent_scores(
+        item_posteriors = self.items_by_method(method)
+        scores = item_posteriors.agent_scores(
             ballots.agent, self.values, bootstrap, seed, ballots.prompt, kind
         )
         return {str(agent): score for agent, score in scores.items()}
@@ -437,7 +437,9 @@ def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
     return "first" if settings.is_paper else "shared"
 
 
-def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates: None) -> Report:
+def report(
+    fitted_consensus: FittedConsensus, advance: ProgressCallback = lambda estimates: None
+) -> Report:
     """Return every figure of a consensus.
 
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
@@ -451,58 +453,70 @@ def report(fitted: FittedConsensus, advance: ProgressCallback = lambda estimates
 
     `advance` is called with 1 after each of the `estimates`.
     """
-    stability = _measure_stability(fitted, advance)
-    refits = _refit(fitted, advance)
+    stability = _measure_stability(fitted_consensus, advance)
+    refits = _refit(fitted_consensus, advance)
     is_refitted = (
-        refits is not None and fitted.method == "stableval" and fitted.ballots.agent is not None
+        refits is not None
+        and fitted_consensus.method == "stableval"
+        and fitted_consensus.ballots.agent is not None
     )
-    settings = fitted.settings
+    settings = fitted_consensus.settings
     draws = (
         settings.resamples if settings.is_paper else BOOTSTRAP_RESAMPLES
     )  # by t, nothing is drawn
-    scores = refits.agents if refits and is_refitted else fitted.scores(fitted.method, draws)
-    comparison = _compare_methods(fitted)
-    further_labels = _forecast(fitted)
-    model = fitted.model
-    majority = fitted.majority
+    scores = (
+        refits.agents
+        if refits and is_refitted
+        else fitted_consensus.scores(fitted_consensus.method, draws)
+    )
+    comparison = _compare_methods(fitted_consensus)
+    further_labels = _forecast(fitted_consensus)
+    model = fitted_consensus.model
+    majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {
-        "no stability of a ranking": fitted.no_stability_reason,
-        "annotators have no intervals": fitted.no_refits_reason,
+        "no stability of a ranking": fitted_consensus.no_stability_reason,
+        "annotators have no intervals": fitted_consensus.no_refits_reason,
     }
-    if fitted.method != "stableval":
+    if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
-    figures = describe_fit(fitted) | {
+    figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
-        "intervals": _interval_source(fitted, is_refitted),
+        "intervals": _interval_source(fitted_consensus, is_refitted),
         "annotators": _annotator_figures(model, refits),
         "stability": stability,
         "comparison": comparison,
-        "findings": _find_changes(fitted.items_by_method(fitted.method), comparison),
+        "findings": _find_changes(
+            fitted_consensus.items_by_method(fitted_consensus.method), comparison
+        ),
         "further_labels": further_labels,
         "decided_by_one": [str(name) for name in majority.items_with_margin_one()],
         "ties": {"rule": _tie_rule(settings), "items": list(map(str, tied_items))},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
-        "warnings": fitted.warnings,
+        "warnings": fitted_consensus.warnings,
         "limits": limits,
     }
     sections = list(_sections(figures, settings))
     return Report(
-        figures, sections, [*fitted.warnings, *limits], list(_plots(figures)), symbols=symbols.VOTES
+        figures,
+        sections,
+        [*fitted_consensus.warnings, *limits],
+        list(_plots(figures)),
+        symbols=symbols.VOTES,
     )
 
 
 def _measure_stability(
-    fitted: FittedConsensus, advance: ProgressCallback
+    fitted_consensus: FittedConsensus, advance: ProgressCallback
 ) -> dict[Method, Figures] | None:
-    ballots = fitted.ballots
-    settings = fitted.settings
-    if fitted.no_stability_reason is not None or ballots.agent is None:
+    ballots = fitted_consensus.ballots
+    settings = fitted_consensus.settings
+    if fitted_consensus.no_stability_reason is not None or ballots.agent is None:
         return None
     columns: tuple[Any, Any, Any] = (ballots.item, ballots.annotator, ballots.label)
     seed = settings.seed
@@ -516,33 +530,35 @@ def _measure_stability(
         with_items=not settings.is_paper,
         prompt=ballots.prompt or ballots.file_item,
         preset=settings.preset or "converged",
-        settings=fitted.model.settings,
+        settings=fitted_consensus.model.settings,
         classes=ballots.classes,
-        values=fitted.values,
+        values=fitted_consensus.values,
         gold=ballots.gold,
         report=advance,
     )
     return {method: stability._asdict() for method, stability in by_method.items()}
 
 
-def _forecast(fitted: FittedConsensus) -> list[ExpectedAmbiguity]:
+def _forecast(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
     """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
-    if fitted.method != "stableval":
+    if fitted_consensus.method != "stableval":
         return []
-    high = np.flatnonzero(fitted.model.ambiguity() > consensus.HIGH_AMBIGUITY)
-    return consensus.expected_ambiguity(fitted.model, high, seed=fitted.settings.seed or 0)
+    high = np.flatnonzero(fitted_consensus.model.ambiguity() > consensus.HIGH_AMBIGUITY)
+    return consensus.expected_ambiguity(
+        fitted_consensus.model, high, seed=fitted_consensus.settings.seed or 0
+    )
 
 
-def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
+def _refit(fitted_consensus: FittedConsensus, advance: ProgressCallback) -> Refits | None:
     """Return intervals from refits of the model, whatever method scores; None if there is a reason for none."""
-    ballots = fitted.ballots
-    settings = fitted.settings
-    if fitted.no_refits_reason is not None:
+    ballots = fitted_consensus.ballots
+    settings = fitted_consensus.settings
+    if fitted_consensus.no_refits_reason is not None:
         return None
     return consensus.refit_intervals(
-        fitted.model,
+        fitted_consensus.model,
         ballots.agent or ["everybody"] * len(ballots.item),
-        values=fitted.values,
+        values=fitted_consensus.values,
         resamples=settings.resamples,
         seed=settings.seed or 0,
         prompt=ballots.prompt,
@@ -550,16 +566,16 @@ def _refit(fitted: FittedConsensus, advance: ProgressCallback) -> Refits | None:
     )
 
 
-def describe_fit(fitted: FittedConsensus) -> Figures:
+def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     """Return how the model was fitted, the scale, the sizes of the data, and what is known of the items.
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
     names of the annotators who labelled them.
     """
-    credited = fitted.items_by_method(fitted.method)
-    votes = credited.votes
-    ballots = fitted.ballots
+    item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
+    votes = item_posteriors.votes
+    ballots = fitted_consensus.ballots
     agents = set(ballots.agent or ())
     counts = {
         "rows": len(votes.item_of_row),
@@ -571,21 +587,21 @@ def describe_fit(fitted: FittedConsensus) -> Figures:
         "agents": len(agents),
         "gold": len(ballots.gold),
     }
-    posterior = credited.posterior.tolist()
-    ambiguity = credited.ambiguity().tolist()
+    posterior = item_posteriors.posterior.tolist()
+    ambiguity = item_posteriors.ambiguity().tolist()
     items: dict[str, Figures] = {}
-    for index, name in enumerate(credited.items):
+    for index, name in enumerate(item_posteriors.items):
         figures = {"posterior": posterior[index], "ambiguity": ambiguity[index], "annotators": []}
         items[str(name)] = figures
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[str(votes.items[item])]["annotators"].append(str(votes.annotators[annotator]))
     return {
-        "method": fitted.method,
-        "preset": fitted.settings.preset or "converged",
-        "settings": fitted.model.settings._asdict(),
+        "method": fitted_consensus.method,
+        "preset": fitted_consensus.settings.preset or "converged",
+        "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
-        "values": fitted.values,
+        "values": fitted_consensus.values,
         "counts": counts,
         "agreement": consensus.agreement(votes),
         "items": items,
@@ -605,16 +621,16 @@ def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Fig
     return rows
 
 
-def _interval_source(fitted: FittedConsensus, is_refitted: bool) -> str:
+def _interval_source(fitted_consensus: FittedConsensus, is_refitted: bool) -> str:
     if is_refitted:
         return "t, with refits"
-    unit = "items" if fitted.ballots.prompt is None else "prompts"
-    return f"resampled {unit}" if fitted.settings.is_paper else f"t over {unit}"
+    unit = "items" if fitted_consensus.ballots.prompt is None else "prompts"
+    return f"resampled {unit}" if fitted_consensus.settings.is_paper else f"t over {unit}"
 
 
-def _compare_methods(fitted: FittedConsensus) -> dict[str, Figures]:
+def _compare_methods(fitted_consensus: FittedConsensus) -> dict[str, Figures]:
     """Return each agent's score by each method, the change by the posterior, and its rank by each method."""
-    scores = {method: fitted.scores(method) for method in METHODS}
+    scores = {method: fitted_consensus.scores(method) for method in METHODS}
     ranks = {method: rank_agents(by_agent) for method, by_agent in scores.items()}
     rows = {}
     for name, agent in scores["stableval"].items():
@@ -639,7 +655,7 @@ def rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated_scores).tolist(), strict=True))
 
 
-def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
+def _find_changes(item_posteriors: ItemPosteriors, comparison: Mapping[str, Figures]) -> Figures:
     """Return what the posterior changes against the majority, and the ambiguity of items (Tables 12, 17 and 29).
 
     The ambiguity is by the method that scores items, as in the table of items. The correlation is of the agents' scores
@@ -650,7 +666,7 @@ def _find_changes(credited: ItemPosteriors, comparison: Mapping[str, Figures]) -
     # equal scores can differ in their last bits
     has_spread = len(agents) > 1 and np.ptp(scores, axis=0).min() > 1e-12
     other_ranks = [row["ranks"]["majority"] != row["ranks"]["stableval"] for row in agents]
-    ambiguity = credited.ambiguity()
+    ambiguity = item_posteriors.ambiguity()
     is_high = ambiguity > consensus.HIGH_AMBIGUITY
     return {
         "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_spread else None,
@@ -751,13 +767,19 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
         yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
 
 
-def list_labels(fitted: FittedConsensus) -> list[dict[str, str]]:
+def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
     """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
     rows = []
-    credited = fitted.items_by_method(fitted.method)
-    for name, posterior in zip(credited.items, credited.posterior.tolist(), strict=True):
+    item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
+    for name, posterior in zip(
+        item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
+    ):
         is_decided = posterior.count(max(posterior)) == 1
-        label = name_likeliest_classes(fitted.ballots.classes, posterior) if is_decided else ""
+        label = (
+            name_likeliest_classes(fitted_consensus.ballots.classes, posterior)
+            if is_decided
+            else ""
+        )
         rows.append({"item": str(name), "label": label})
     return rows
 
@@ -826,13 +848,13 @@ def _agreement_table(figures: Figures) -> ReportTable:
 
 def _plots(figures: Figures) -> Iterator[Plot]:
     """Return the agents with their intervals."""
-    ranked = _rank_by_score(figures)
-    best = ranked[:_MAX_AGENTS]
+    ranked_agents = _rank_by_score(figures)
+    best = ranked_agents[:_MAX_AGENTS]
     if best:
         scores = {name: _score_cell(agent) for name, agent in best}
         title = describe_range(f"The mean credit of agents, by {figures['method']},", scores)
-        if len(best) < len(ranked):
-            title += f" (the first {len(best)} of {len(ranked)})"
+        if len(best) < len(ranked_agents):
+            title += f" (the first {len(best)} of {len(ranked_agents)})"
         series = PlotSeries.with_intervals("score", scores)
         intervals = f"mean credit; 95 %, {figures['intervals']}"
         yield Plot(title, "points", [series], y_label=intervals)

@@ -67,7 +67,7 @@ RANDOM_GRAPH_COUNT = 20
 _HARD_COMBINERS: Mapping[str, Combiner] = {
     rule.name: rule for rule in (HardLocal(), HardTransitive())
 }
-_FIGURES = ("leakage", "preservation")
+_FIGURE_NAMES = ("leakage", "preservation")
 _MAX_LOSSES = 10
 _MAX_REASON = 120
 _MIN_INTERVAL_TASKS = 20
@@ -101,9 +101,11 @@ class Cases:
             as_unit_interval(name, getattr(self, name), GraphError)
         for name in ("share", "task"):
             as_nonnegative(name, getattr(self, name), GraphError)
-        unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
-        if unknown:
-            raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
+        unknown_kinds = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
+        if unknown_kinds:
+            raise GraphError(
+                f"{unknown_kinds[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}"
+            )
 
     def mask(
         self, figure: str, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD
@@ -307,10 +309,10 @@ def _add_sheet(
     matrices = {}
     for name, use in spec.inputs.items():
         matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", met_from)
-    p, applies = input_means(matrices)
+    p, is_applicable = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([trace.reward.value is not None for trace in traces])
-    has_gain = (applies & (weights > 0.0)).any(axis=1)
+    has_gain = (is_applicable & (weights > 0.0)).any(axis=1)
     left_out = sheets.left_out
     left_out["responses whose reward failed"] += int((~has_reward).sum())
     without_gain = has_reward & ~has_gain
@@ -343,7 +345,7 @@ def _add_sheet(
         is_judged=judged_criteria(matrices)[kept],
         exact=run.config.rubric.exact,
         weights=weights,
-        applied_weights=np.where(applies, weights, 0.0)[kept],
+        applied_weights=np.where(is_applicable, weights, 0.0)[kept],
         hard=scores_by_rule,
     )
     sheets.sheets.append(sheet)
@@ -385,13 +387,13 @@ def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Repo
     }
     cases = collect_cases(rows)
     scores = {name: score_sheets(rows, rule) for name, rule in rules.items()}
-    flat = scores["flat"]
+    flat_scores = scores["flat"]
     gear_scores = scores["gear"]
     units = np.repeat([sheet.unit for sheet in rows], [len(sheet.responses) for sheet in rows])
     methods = {}
     differences = {}
     for name, rule_scores in scores.items():
-        methods[name] = _diagnose_rule(cases, rule_scores, flat)
+        methods[name] = _diagnose_rule(cases, rule_scores, flat_scores)
         if name != "gear":
             row = diagnose(cases, EDGE_KINDS, gear_scores.children, rule_scores.children)
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
@@ -404,7 +406,7 @@ def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Repo
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
-        "ablations": _ablations(sheets, cases, flat.rewards, random_graphs),
+        "ablations": _ablations(sheets, cases, flat_scores.rewards, random_graphs),
         "losses": losses(rows, sheets.kappa),
     }
     sections = list(_sections(figures))
@@ -416,7 +418,7 @@ def report(sheets: ScoreSheets, random_graphs: int = RANDOM_GRAPH_COUNT) -> Repo
 
 def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
     graphs = 0
-    exact = 0
+    exact_count = 0
     examples = 0
     edges = 0
     for sheet in sheets.sheets:
@@ -424,14 +426,14 @@ def _count_edges(sheets: ScoreSheets, cases: Cases) -> Figures:
         edges += len(sheet.edges) * len(sheet.responses)
         if sheet.edges:
             graphs += 1
-            exact += is_inferred_exactly(sheet.graph, sheet.exact)
+            exact_count += is_inferred_exactly(sheet.graph, sheet.exact)
     return {
         "tasks": sheets.tasks,
         "units": describe_units(sheet.unit for sheet in sheets.sheets),
         "responses": sheets.responses,
         "rubrics": len(sheets.sheets),
         "graphs": graphs,
-        "exact": exact,
+        "exact": exact_count,
         "examples": examples,
         "edges": edges,
         "unjudged": edges - len(cases.p_child),
@@ -479,13 +481,13 @@ def _soft_rule(kappa: float) -> Scoring:
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
-def _diagnose_rule(cases: Cases, scores: RuleScores, flat: RuleScores) -> Figures:
+def _diagnose_rule(cases: Cases, scores: RuleScores, flat_scores: RuleScores) -> Figures:
     figures = diagnose(cases, EDGE_KINDS, scores.children)
     kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
     figures["kinds"] = {kind: diagnose(cases, (kind,), scores.children) for kind in kinds}
     figures["prerequisites"] = diagnose(cases, PREREQUISITES, scores.children)
     figures["reward"] = fmean(scores.rewards)
-    figures["change"] = fmean(scores.rewards - flat.rewards)
+    figures["change"] = fmean(scores.rewards - flat_scores.rewards)
     return figures
 
 
@@ -497,13 +499,13 @@ def diagnose(
     Scores are of the children of all cases under a rule, from 0 to each child's own score, [E].
     """
     figures = {}
-    for figure, least, most in (("leakage", 0.0, math.inf), ("preservation", 0.0, 1.0)):
+    for figure, lowest, highest in (("leakage", 0.0, math.inf), ("preservation", 0.0, 1.0)):
         values = cases.values(figure, scores)
         if baseline is not None:
             values = values - cases.values(figure, baseline)
-            least = -most
+            lowest = -highest
         mask = cases.mask(figure, kinds)
-        figures[figure] = estimate_mean(values[mask], cases.task[mask], least, most)
+        figures[figure] = estimate_mean(values[mask], cases.task[mask], lowest, highest)
     return figures
 
 
@@ -529,9 +531,9 @@ def reduce_leakage(cases: Cases, scores: Floats, baseline: Floats) -> Figures | 
     """
     mask = cases.mask("leakage")
     units = cases.task[mask]
-    left = np.bincount(units, cases.values("leakage", scores)[mask])
-    whole = np.bincount(units, cases.values("leakage", baseline)[mask])
-    share = ratio_interval(left, whole)
+    remaining_leakage = np.bincount(units, cases.values("leakage", scores)[mask])
+    whole_leakage = np.bincount(units, cases.values("leakage", baseline)[mask])
+    share = ratio_interval(remaining_leakage, whole_leakage)
     if share is None:
         return None
     low = None if share.high is None else 1.0 - share.high
@@ -547,16 +549,16 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
     between the two rewards, None where either has one value only. `too_large` pairs are left out: more than twenty
     criteria of their graphs have a parent.
     """
-    compared = [sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_CHILDREN]
+    small_sheets = [sheet for sheet in sheets if sheet.graph.child_count <= gear.MAX_CHILDREN]
     errors = []
     exact_rewards = []
     approximate_rewards = []
-    for sheet in compared:
+    for sheet in small_sheets:
         retention = sheet.retention(kappa)
-        exact = sheet.marginals(retention, sheet.graph, is_exact=True)
+        exact_marginals = sheet.marginals(retention, sheet.graph, is_exact=True)
         approximate = sheet.marginals(retention, sheet.graph, is_exact=False)
-        errors += np.abs(exact - approximate).ravel().tolist()
-        exact_rewards += sheet.rewards(exact).tolist()
+        errors += np.abs(exact_marginals - approximate).ravel().tolist()
+        exact_rewards += sheet.rewards(exact_marginals).tolist()
         approximate_rewards += sheet.rewards(approximate).tolist()
     pairs = len(exact_rewards)
     figures: Figures = {
@@ -598,10 +600,14 @@ def _ablations(
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
     retention = fmean(factors)
-    untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
-    untyped["retention"] = retention
+    untyped_figures = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
+    untyped_figures["retention"] = retention
     kappas = {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS}
-    return {"random": {"mean": mean, "by_seed": by_seed}, "untyped": untyped, "kappas": kappas}
+    return {
+        "random": {"mean": mean, "by_seed": by_seed},
+        "untyped": untyped_figures,
+        "kappas": kappas,
+    }
 
 
 class Wiring(NamedTuple):
@@ -667,8 +673,8 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
         rows = np.flatnonzero(sheet.is_judged[:, child])
         share = shares[rows, child]
         p = sheet.p[rows, child]
-        lost = share * (p - q[rows, child])
-        if not (lost > 0.0).any():
+        lost_credit = share * (p - q[rows, child])
+        if not (lost_credit > 0.0).any():
             continue
         reduction_by_edge = {}
         for index, end in enumerate(sheet.children):
@@ -680,7 +686,7 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
             "task": sheet.task,
             "criterion": sheet.criteria[child],
             "responses": len(rows),
-            "mean_loss": fmean(lost),
+            "mean_loss": fmean(lost_credit),
             "parent": edge.parent,
             "kind": edge.kind,
             "retention": retention[index],
@@ -694,7 +700,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     totals = f"{census['examples']} responses to {census['rubrics']} rubrics, {census['graphs']} of them with edges"
     yield f"{totals}, {census['exact']} inferred exactly; κ = {figures['kappa']:g}"
     yield f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over {census['units']}"
-    intervals = {f"{name} (95 %)": name for name in _FIGURES}
+    intervals = {f"{name} (95 %)": name for name in _FIGURE_NAMES}
     means = {"mean reward": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, _add_names(methods))
     columns = {"gear less": "name", **intervals}
@@ -722,7 +728,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     }
     yield ReportTable.of(columns, _add_names({f"κ = {figures['kappa']:g}": figures["inference"]}))
     variants = _named_variants(figures["ablations"])
-    columns = {"variant of gear": "name"} | dict(zip(_FIGURES, _FIGURES, strict=True)) | means
+    columns = (
+        {"variant of gear": "name"} | dict(zip(_FIGURE_NAMES, _FIGURE_NAMES, strict=True)) | means
+    )
     yield ReportTable.of(columns, _add_names(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
@@ -742,9 +750,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 def _named_variants(ablations: Figures) -> dict[str, Figures]:
     by_seed = ablations["random"]["by_seed"]
-    untyped = ablations["untyped"]
+    untyped_figures = ablations["untyped"]
     variants = {f"random graphs, {len(by_seed)} seeds": ablations["random"]["mean"]}
-    variants[f"untyped, λ = {untyped['retention']:.4g}"] = untyped
+    variants[f"untyped, λ = {untyped_figures['retention']:.4g}"] = untyped_figures
     for kappa, variant in ablations["kappas"].items():
         variants[f"κ = {kappa}"] = variant
     return variants
@@ -767,10 +775,15 @@ def _notes(figures: Figures) -> Iterator[str]:
     if figures["kappa"] == 0:
         yield "the run has κ = 0, which makes GEAR flat aggregation"
     by_figure = figures["methods"]["gear"]
-    leaking, preserving = [by_figure[name]["tasks"] for name in _FIGURES]
-    if min(leaking, preserving) < _MIN_INTERVAL_TASKS:
+    leakage_task_count, preservation_task_count = [
+        by_figure[name]["tasks"] for name in _FIGURE_NAMES
+    ]
+    if min(leakage_task_count, preservation_task_count) < _MIN_INTERVAL_TASKS:
         limit = f"with fewer than {_MIN_INTERVAL_TASKS}, intervals are approximate, and with one there is none"
-        yield f"{census['units']} with a case of leakage: {leaking}, of preservation: {preserving}; {limit}"
+        yield (
+            f"{census['units']} with a case of leakage: {leakage_task_count}, of preservation: "
+            f"{preservation_task_count}; {limit}"
+        )
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:
@@ -784,7 +797,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
         courses = [describe_series(line.label.capitalize(), "κ =", line) for line in series]
         title = "; ".join(courses)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
-    for name in _FIGURES:
+    for name in _FIGURE_NAMES:
         estimates = {rule: method[name] for rule, method in figures["methods"].items()}
         bar_series = PlotSeries.with_intervals(name, estimates)
         title = describe_range(name.capitalize(), estimates)

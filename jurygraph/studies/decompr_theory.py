@@ -44,7 +44,7 @@ CALL_COUNTS = (1, 5, 25)
 """Numbers M of independent calls of an ensemble."""
 WEIGHT_TILT = 0.1
 """How far the mean weights of the ensemble's judge are from the intended ones, at the first and the last person."""
-_TITLES = {
+_TERM_TITLES = {
     "estimation": "I, estimation",
     "aggregation": "II, weights",
     "shared": "III, shared",
@@ -238,7 +238,9 @@ def decompr_sections(decompr: dict[str, list[Figures]]) -> Iterator[str | Report
     header = ["Theorem 1, Proposition 1"]
     for n in STAKEHOLDER_COUNTS:
         header += [f"n={n}", "simulated"]
-    rows = [[title, *_cells_of_column(decompr["terms"], name)] for name, title in _TITLES.items()]
+    rows = [
+        [title, *_cells_of_column(decompr["terms"], name)] for name, title in _TERM_TITLES.items()
+    ]
     yield ReportTable(header, rows, digits=5)
     header = ["Proposition 2: SNR"]
     for group in GROUP_SIZES:

@@ -32,7 +32,7 @@ from jurygraph.studies.report import (
 
 PAPER_COMPONENTS = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
-PERCENTILE = 80.0
+CONFLICT_PERCENTILE = 80.0
 """Responses with D_pair above this percentile of their run are conflicts."""
 
 _MAX_STEPS = 30
@@ -102,7 +102,7 @@ def read_component_samples(
                 step = index // (every or 1) + 1.0
                 if step_label is not None:
                     step = _labelled_step(trace, step_label)
-                values = [_unit_component(trace, name) for name in chosen]
+                values = [_component_in_unit_interval(trace, name) for name in chosen]
                 samples.append((trace, values, step))
         advance(1)
     if len(samples) < 2:
@@ -123,20 +123,24 @@ def read_component_samples(
     )
 
 
-def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
+def _choose_components(run: Run, requested_names: Sequence[str]) -> tuple[str, ...]:
     specs: list[ComponentSpec] = []
     for decision in run.decisions():
         specs += decision.specs
     names = list(dict.fromkeys(spec.name for spec in specs))
-    positive = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
-    for name in requested:
+    positive_names = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
+    for name in requested_names:
         if name not in names:
             raise InputError(
                 f"{run.folder}: has no component {name!r}; its components are {', '.join(names)}"
             )
-    chosen = tuple(dict.fromkeys(requested))
+    chosen = tuple(dict.fromkeys(requested_names))
     if not chosen:
-        chosen = PAPER_COMPONENTS if set(PAPER_COMPONENTS) <= positive.keys() else tuple(positive)
+        chosen = (
+            PAPER_COMPONENTS
+            if set(PAPER_COMPONENTS) <= positive_names.keys()
+            else tuple(positive_names)
+        )
     if len(chosen) < 2:
         problem = "no component counts with a positive weight"
         if chosen:
@@ -161,7 +165,7 @@ def _labelled_step(trace: Trace, label: str) -> float:
     return float(value)
 
 
-def _unit_component(trace: Trace, name: str) -> float:
+def _component_in_unit_interval(trace: Trace, name: str) -> float:
     """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
     value = trace.reward.components[name]
     if value is None or not -_ROUNDING_ERROR <= value <= 1.0 + _ROUNDING_ERROR:
@@ -185,18 +189,18 @@ def report(runs: Sequence[Samples]) -> Report:
     `disagreement`, `conflicts`, the `split`, `steps` (mean reward, mean D_pair and conflict rate, Eq. 7; empty if the
     run is not cut into steps), and `left_out`, by reason.
     """
-    measured = [_measure_samples(samples) for samples in runs]
+    run_figures = [_measure_samples(samples) for samples in runs]
     columns = {
         "run": "run",
         "responses": "samples",
         "mean D_pair": "disagreement",
-        f"τ ({PERCENTILE:g}th pct)": "threshold",
+        f"τ ({CONFLICT_PERCENTILE:g}th pct)": "threshold",
         "conflicts": "conflicts",
         "conflict rate": "conflict_rate",
     }
-    sections: list[str | ReportTable] = [ReportTable.of(columns, measured)]
+    sections: list[str | ReportTable] = [ReportTable.of(columns, run_figures)]
     notes: list[str] = []
-    for row in measured:
+    for row in run_figures:
         components = ", ".join(row["components"])
         sizes = f"{row['samples']} responses to {row['tasks']} {row['units']}"
         sections.append(f"{row['run']}: {components}, of {sizes}")
@@ -206,17 +210,21 @@ def report(runs: Sequence[Samples]) -> Report:
         if halves["tied_low"]:
             ties = f"{halves['tied_high']} High-div and {halves['tied_low']} Low-div responses tie at D_pair"
             notes.append(f"{row['run']}: {ties} {halves['cut']:.4g}; ties are split by id")
-    if len({row["components"] for row in measured}) > 1:
+    if len({row["components"] for row in run_figures}) > 1:
         notes.append("the runs have different components; choose common ones with --components")
     return Report(
-        {"runs": measured}, sections, notes, list(_plots(measured)), symbols=symbols.DISAGREEMENT
+        {"runs": run_figures},
+        sections,
+        notes,
+        list(_plots(run_figures)),
+        symbols=symbols.DISAGREEMENT,
     )
 
 
 def _measure_samples(samples: Samples) -> Figures:
-    exact = np.atleast_1d(pairwise(samples.values))
-    disagreement = np.round(exact, _DECIMALS)
-    percentile = np.percentile(disagreement, PERCENTILE, method="linear")
+    exact_values = np.atleast_1d(pairwise(samples.values))
+    disagreement = np.round(exact_values, _DECIMALS)
+    percentile = np.percentile(disagreement, CONFLICT_PERCENTILE, method="linear")
     threshold = round(float(percentile), _DECIMALS)
     conflict = disagreement > threshold
     units = samples.units
@@ -227,11 +235,11 @@ def _measure_samples(samples: Samples) -> Figures:
         "tasks": len(set(units)),
         "samples": len(units),
         "threshold": threshold,
-        "disagreement": float(np.mean(exact)),
+        "disagreement": float(np.mean(exact_values)),
         "conflicts": int(conflict.sum()),
         "conflict_rate": float(np.mean(conflict)),
         "split": split(samples, disagreement),
-        "steps": _step_means(samples, exact, conflict),
+        "steps": _step_means(samples, exact_values, conflict),
         "left_out": samples.left_out,
     }
 
@@ -252,12 +260,12 @@ def _run_tables(figures: Figures) -> Iterator[ReportTable]:
     yield ReportTable.of(columns, steps, most=_MAX_STEPS)
 
 
-def _plots(measured: Sequence[Figures]) -> Iterator[Plot]:
-    if not any(row["steps"] for row in measured):
+def _plots(run_figures: Sequence[Figures]) -> Iterator[Plot]:
+    if not any(row["steps"] for row in run_figures):
         return
     for name, title in _SERIES_TITLES.items():
         series = []
-        for row in measured:
+        for row in run_figures:
             values = [step[name] for step in row["steps"]]
             numbers = [step["step"] for step in row["steps"]]
             series.append(PlotSeries(row["run"], values, numbers))
@@ -308,13 +316,13 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     """
     size = len(disagreement)
     # 20 % of 12.5 is 2.5, and half up is 3
-    exact_count = round((100.0 - PERCENTILE) * size / 100.0, 9)
+    exact_count = round((100.0 - CONFLICT_PERCENTILE) * size / 100.0, 9)
     high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
     order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
-    cut = disagreement[order[high_count - 1]]
-    is_tied = disagreement == cut
+    cut_value = disagreement[order[high_count - 1]]
+    is_tied = disagreement == cut_value
     units = np.unique(samples.units, return_inverse=True)[1]
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
@@ -324,7 +332,7 @@ def split(samples: Samples, disagreement: Floats) -> Figures:
     return {
         "high": high_count,
         "low": size - high_count,
-        "cut": float(cut),
+        "cut": float(cut_value),
         "tied_high": int((chosen & is_tied).sum()),
         "tied_low": int((~chosen & is_tied).sum()),
         "rows": rows,

@@ -137,7 +137,7 @@ def read_labels(
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
     name = source.removeprefix(_LABEL_COLUMN)
     by_response: dict[str, tuple[str, JudgedLabel]] = {}
-    empty: set[str] = set()
+    empty_responses: set[str] = set()
     for run in runs:
         for response, labels in run.labels.items():
             target = labels.get(name)
@@ -146,7 +146,7 @@ def read_labels(
                 continue
             value = parse_target(target) if isinstance(target, str) else target
             if value is None:  # an empty cell of a table, or a word such as n/a
-                empty.add(response)
+                empty_responses.add(response)
                 continue
             if not isinstance(value, bool | int | float):
                 raise InputError(f"{where}; {TARGET_HINT}")
@@ -158,9 +158,9 @@ def read_labels(
                     f"{where}, and another run has {by_response[response][1].target}; give one as a file"
                 )
     if not by_response:
-        raise _no_label_error(name, runs, is_empty=bool(empty))
+        raise _no_label_error(name, runs, is_empty=bool(empty_responses))
     columns_read = {"id": "id", "target": source}
-    count = len(empty - by_response.keys())
+    count = len(empty_responses - by_response.keys())
     return FileRows(runs[0].run, tuple(by_response.values()), columns_read, empty=count)
 
 
@@ -181,8 +181,8 @@ def _no_label_error(name: str, runs: Sequence[RunJudgements], is_empty: bool) ->
 def describe_empty(labels: FileRows[JudgedLabel]) -> list[str]:
     """Return what to say of the rows that were left out because they have no label; nothing if none was."""
     total = labels.empty + len(labels.rows)
-    described = f"{labels.empty} of {total} rows have no label ({NO_LABEL}) and are left out"
-    return [described] if labels.empty else []
+    empty_text = f"{labels.empty} of {total} rows have no label ({NO_LABEL}) and are left out"
+    return [empty_text] if labels.empty else []
 
 
 def join_labels(
@@ -221,7 +221,7 @@ def join_labels(
     for run in runs:
         for judge, judgements in run.by_judge.items():
             is_of_pairs = len(responses_of(next(iter(judgements)))) == 2
-            matching = [
+            matching_labels = [
                 (position, label)
                 for position, label in chosen
                 if (label.question or judge.question) == judge.question
@@ -229,8 +229,10 @@ def join_labels(
                 and (label.other is not None) == is_of_pairs
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
-            if matching:
-                studies.append(_join(run, judge, judgements, labels, matching, has_consensus))
+            if matching_labels:
+                studies.append(
+                    _join(run, judge, judgements, labels, matching_labels, has_consensus)
+                )
     if not studies:
         hint = "name the reviewers as the runs do, and pairs by `id` and `other`"
         raise InputError(f"{labels.path}: no judge is of a reviewer who gave a label; {hint}")
@@ -238,7 +240,7 @@ def join_labels(
 
 
 def _has_other_scale(
-    judgements: Mapping[str, Judgement], matching: PlacedLabels, scale: tuple[float, float]
+    judgements: Mapping[str, Judgement], matching_labels: PlacedLabels, scale: tuple[float, float]
 ) -> bool:
     """Return whether labels and judge are on different scales, so that only their order can be compared.
 
@@ -246,7 +248,7 @@ def _has_other_scale(
     unit interval, on which decisions are.
     """
     low, high = scale
-    if len({label.target for _, label in matching if not low <= label.target <= high}) > 1:
+    if len({label.target for _, label in matching_labels if not low <= label.target <= high}) > 1:
         return True
     return scale == UNIT_SCALE and any(
         not 0.0 <= judged.score <= 1.0 for judged in judgements.values() if judged.score is not None
@@ -255,7 +257,7 @@ def _has_other_scale(
 
 def _is_of_two_values(
     judgements: Mapping[str, Judgement],
-    matching: PlacedLabels,
+    matching_labels: PlacedLabels,
     scale: tuple[float, float],
     has_shares: bool,
 ) -> bool:
@@ -263,9 +265,9 @@ def _is_of_two_values(
 
     A label between 0 and 1 is, for a judge that gives nothing else than 0 and 1, a share of people, or a tie.
     """
-    if all(isinstance(label.target, bool) for _, label in matching):
+    if all(isinstance(label.target, bool) for _, label in matching_labels):
         return True
-    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching):
+    if scale != UNIT_SCALE or not all(0.0 <= label.target <= 1.0 for _, label in matching_labels):
         return False
     is_decisive = all(
         judged.score in UNIT_SCALE for judged in judgements.values() if judged.score is not None
@@ -278,25 +280,27 @@ def _join(
     judge: Judge,
     judgements: Mapping[str, Judgement],
     labels: FileRows[JudgedLabel],
-    matching: PlacedLabels,
+    matching_labels: PlacedLabels,
     has_consensus: bool,
 ) -> JudgeStudy:
     scale = (
         next((judged.scale for judged in judgements.values() if judged.native is not None), None)
         or UNIT_SCALE
     )
-    is_of_pairs = matching[0][1].other is not None
-    shares = [label.target for _, label in matching if 0.0 < label.target < 1.0]
-    is_binary = not is_of_pairs and _is_of_two_values(judgements, matching, scale, bool(shares))
+    is_of_pairs = matching_labels[0][1].other is not None
+    shares = [label.target for _, label in matching_labels if 0.0 < label.target < 1.0]
+    is_binary = not is_of_pairs and _is_of_two_values(
+        judgements, matching_labels, scale, bool(shares)
+    )
     low, high = UNIT_SCALE if is_binary else scale
-    is_ranked = not is_of_pairs and _has_other_scale(judgements, matching, (low, high))
+    is_ranked = not is_of_pairs and _has_other_scale(judgements, matching_labels, (low, high))
     if is_ranked:
         is_binary = False
-        values = [float(label.target) for _, label in matching]
+        values = [float(label.target) for _, label in matching_labels]
         low, high = min(values), max(values)
     targets: dict[str, list[float]] = {}
     votes_cast = []
-    for position, label in matching:
+    for position, label in matching_labels:
         if not low <= label.target <= high:
             location = f"{labels.path}, {position}, field {labels.columns['target']}"
             raise InputError(
@@ -309,9 +313,9 @@ def _join(
     likeliest, ceiling = _fit_consensus(votes_cast) if has_consensus else ({}, None)
     left_out: Counter[str] = Counter()
     rows = []
-    unsupported = []
+    unsupported_rows = []
     for response, values in targets.items():
-        target = likeliest.get(response, _majority(values) if is_of_pairs else fmean(values))
+        target = likeliest.get(response, _majority_value(values) if is_of_pairs else fmean(values))
         judgement = judgements.get(response)
         if is_binary and target == MET_THRESHOLD:
             left_out["tied"] += 1
@@ -322,16 +326,16 @@ def _join(
             if judgement is not None and judgement.counted is not None:
                 counted = judgement.counted
                 worst = low + counted * (high - low)
-                unsupported.append(JudgedRow(response, judgement.task, target, worst, counted))
+                unsupported_rows.append(JudgedRow(response, judgement.task, target, worst, counted))
         else:
-            prediction = _prediction(judgement, is_binary)
+            prediction = _predicted_value(judgement, is_binary)
             rows.append(
                 JudgedRow(
                     response, judgement.task, target, prediction, judgement.score, judgement.choices
                 )
             )
-    unlabelled = [
-        (judged.task, _prediction(judged, is_binary))
+    unlabelled_predictions = [
+        (judged.task, _predicted_value(judged, is_binary))
         for response, judged in judgements.items()
         if response not in targets and judged.score is not None
     ]
@@ -345,7 +349,7 @@ def _join(
         judge,
         is_binary,
         rows,
-        others=unlabelled,
+        others=unlabelled_predictions,
         left_out=dict(left_out),
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,
@@ -360,7 +364,7 @@ def _join(
         person_labels=[] if is_ranked else person_labels,
         traits=run.traits,
         is_ranked=is_ranked,
-        unsupported=unsupported,
+        unsupported=unsupported_rows,
     )
 
 
@@ -390,7 +394,7 @@ def _labels_by_person(
         label = fmean(labels)
         if is_binary and label != MET_THRESHOLD:
             label = float(label > MET_THRESHOLD)
-        prediction = _prediction(judgement, is_binary)
+        prediction = _predicted_value(judgement, is_binary)
         rows.append(PersonLabel(response, judgement.task, person, label, prediction))
     return rows
 
@@ -400,15 +404,15 @@ def _place_label(label: JudgedLabel, judgements: Mapping[str, Judgement]) -> tup
     target = float(label.target)
     if label.other is None:
         return label.id, target
-    swapped = pair_name(label.other, label.id)
+    swapped_name = pair_name(label.other, label.id)
     return (
-        (swapped, 1.0 - target)
-        if swapped in judgements
+        (swapped_name, 1.0 - target)
+        if swapped_name in judgements
         else (pair_name(label.id, label.other), target)
     )
 
 
-def _majority(values: Sequence[float]) -> float:
+def _majority_value(values: Sequence[float]) -> float:
     """Return what most people say of a pair, else a tie."""
     ((value, votes),) = Counter(values).most_common(1)
     return value if 2 * votes > len(values) else 0.5
@@ -431,8 +435,8 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
     `votes` have an item, a reviewer and a label. Raises InputError where there are too few of them.
     """
     items, reviewers, values = zip(*votes, strict=True)
-    fitted = consensus.fit(items, reviewers, values)
-    reason = consensus.too_small(fitted.votes)
+    fitted_consensus = consensus.fit(items, reviewers, values)
+    reason = consensus.too_small(fitted_consensus.votes)
     if reason is not None:
         remedy = "name who gave each label in `reviewer`"
         if len(set(reviewers)) > 1:
@@ -441,16 +445,16 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
             f"--consensus: {reason}; {remedy}, or leave --consensus out: the majority of people, or their mean on a "
             "scale, is then the label"
         )
-    classes = fitted.votes.classes
+    classes = fitted_consensus.votes.classes
     likeliest = {
         str(item): float(classes[row.argmax()])
-        for item, row in zip(fitted.items, fitted.posterior, strict=True)
+        for item, row in zip(fitted_consensus.items, fitted_consensus.posterior, strict=True)
     }
-    right = fitted.confusion.diagonal(axis1=1, axis2=2) @ fitted.prior
-    return likeliest, float(right.mean())
+    right_share = fitted_consensus.confusion.diagonal(axis1=1, axis2=2) @ fitted_consensus.prior
+    return likeliest, float(right_share.mean())
 
 
-def _prediction(judgement: Judgement, is_binary: bool) -> float:
+def _predicted_value(judgement: Judgement, is_binary: bool) -> float:
     chosen = judgement.decision if is_binary else judgement.native
     value = judgement.score if chosen is None else chosen
     assert value is not None, "only judged responses have a prediction"

@@ -52,18 +52,18 @@ from jurygraph.studies.report import (
     as_interval,
 )
 
-COUNTS = ("n", "missing", "failed", "abstained", "unsupported")
+COUNT_FIELDS = ("n", "missing", "failed", "abstained", "unsupported")
 RATE_FIGURES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
 _ORDER_FIGURES = ("flips", "strict")
 _VALUE_FIGURES = ("accuracy", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_NAMES = (
-    *COUNTS,
+    *COUNT_FIELDS,
     *("brier", "ece"),
     *(f"{name}{end}" for name in (*RATE_FIGURES, *_ORDER_FIGURES) for end in ("", "_low", "_high")),
 )
 """Statistics that a CI threshold can name."""
-_BINS = 10
+_BIN_COUNT = 10
 _MAX_LEVELS = 101
 """Most different values of a scale for which kappa is computed."""
 _FEW_TASKS = 20
@@ -94,11 +94,11 @@ def report(
     judges = [_measure(study, need, epsilon) for study in studies]
     figures = {
         "judges": judges,
-        "constant": [_constant(study) for study in studies],
-        "length": [_length(study) for study in studies],
-        "ceiling": [_ceiling(study) for study in studies],
-        "differences": _differences(studies),
-        "disagreements": _disagreements(studies),
+        "constant": [_constant_figures(study) for study in studies],
+        "length": [_length_figures(study) for study in studies],
+        "ceiling": [_ceiling_figures(study) for study in studies],
+        "differences": _compare_judges(studies),
+        "disagreements": _list_disagreements(studies),
     }
     return Report(
         figures,
@@ -114,7 +114,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
     """Return the statistics of one of the `judges` by the names of `GATE_NAMES`; None but for `n` if nothing counts."""
     values = {
         name: judge[name] if judge["n"] or name == "n" else None
-        for name in (*COUNTS, "brier", "ece")
+        for name in (*COUNT_FIELDS, "brier", "ece")
     }
     for name in (*RATE_FIGURES, *_ORDER_FIGURES):
         value, low, high = judge[name] or (None, None, None)
@@ -131,7 +131,7 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
         "question": judge.question,
         "evaluator": judge.evaluator,
     }
-    counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNTS[1:]}
+    counts = {"n": len(study.rows)} | {name: left_out.get(name, 0) for name in COUNT_FIELDS[1:]}
     figures: Figures = identity | {"model": judge.model, "reviewer": judge.reviewer} | counts
     figures["shares"] = study.shares
     figures["left_out"] = {name: count for name, count in left_out.items() if name not in counts}
@@ -141,15 +141,15 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
         figures["label_range"] = list(study.scale)
     figures["tasks"] = len({row.task for row in study.rows})
     flips = [is_flipped for _, is_flipped in study.flips]
-    figures["flips"] = _share(flips, [task for task, _ in study.flips])
+    figures["flips"] = _share_cell(flips, [task for task, _ in study.flips])
     in_both = [row for row in study.rows if row.choices]
     hits = [set(row.choices) == {row.target} for row in in_both]
-    figures["strict"] = _share(hits, [row.task for row in in_both])
+    figures["strict"] = _share_cell(hits, [row.task for row in in_both])
     figures |= _agreement_of(study)
-    figures |= _calibration(study)
+    figures |= _calibration_figures(study)
     figures |= _mean_label(study, need)
-    figures |= _confusion(study.rows)
-    figures["parts"] = [] if study.is_ranked else list(_parts(study))
+    figures |= _confusion_figures(study.rows)
+    figures["parts"] = [] if study.is_ranked else list(_part_figures(study))
     figures["alternative_annotator"] = _test_against_people(study, epsilon)
     figures["constant"] = _commonest_label(study.rows)
     figures["above_constant"] = None
@@ -161,7 +161,7 @@ def _measure(study: JudgeStudy, need: float | None, epsilon: float = EPSILON) ->
     return figures
 
 
-def _confusion(rows: Sequence[JudgedRow]) -> Figures:
+def _confusion_figures(rows: Sequence[JudgedRow]) -> Figures:
     """Return the number of `answers` of the judge, and how often it gave each where people gave each.
 
     `counts` [levels][levels] has a row for each label of people; there are none for many levels.
@@ -174,7 +174,7 @@ def _confusion(rows: Sequence[JudgedRow]) -> Figures:
     return {"answers": len(answers), "confusion": confusion}
 
 
-def _parts(study: JudgeStudy) -> Iterator[Figures]:
+def _part_figures(study: JudgeStudy) -> Iterator[Figures]:
     """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
     names = {trait: _trait_of_rows(study, by_name) for trait, by_name in study.traits.items()}
     names["length"] = _length_of_rows(study)
@@ -189,7 +189,7 @@ def _parts(study: JudgeStudy) -> Iterator[Figures]:
             hits = [row.prediction == row.target for row in rows]
             tasks = [row.task for row in rows]
             counts = {"n": len(rows), "tasks": len(set(tasks))}
-            yield {"by": trait, "name": name, **counts, "accuracy": _share(hits, tasks)}
+            yield {"by": trait, "name": name, **counts, "accuracy": _share_cell(hits, tasks)}
 
 
 def _trait_of_rows(study: JudgeStudy, by_name: Mapping[str, str]) -> dict[str, str]:
@@ -255,11 +255,11 @@ def _above_constant(rows: Sequence[JudgedRow], constant: float) -> IntervalCell 
 
 def _agreement_of(study: JudgeStudy) -> Figures:
     """Return the agreement of a study's rows; of those on different scales only that of their order."""
-    figures = _agreement(study.rows, study.is_binary)
+    figures = _agreement_figures(study.rows, study.is_binary)
     return figures | dict.fromkeys(_VALUE_FIGURES) if study.is_ranked else figures
 
 
-def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
+def _agreement_figures(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
     if not rows:
         return dict.fromkeys((*RATE_FIGURES, "base_rates"))
@@ -268,7 +268,7 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
     ranks = np.array([row.score for row in rows]) if is_binary else predictions
     tasks = np.unique([row.task for row in rows], return_inverse=True)[1]
     hits = predictions == targets
-    positive = targets == 1.0
+    is_positive = targets == 1.0
     levels = len(np.unique(np.concatenate([targets, predictions])))
     weights: Weights = "equal" if is_binary else "quadratic"
     kappa = (
@@ -281,17 +281,17 @@ def _agreement(rows: Sequence[JudgedRow], is_binary: bool) -> Figures:
         bias = bias.within(-1.0, 1.0)
     return {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
-        "accuracy": _share(hits, tasks),
-        "tpr": _share(hits[positive], tasks[positive]) if is_binary else None,
-        "tnr": _share(hits[~positive], tasks[~positive]) if is_binary else None,
+        "accuracy": _share_cell(hits, tasks),
+        "tpr": _share_cell(hits[is_positive], tasks[is_positive]) if is_binary else None,
+        "tnr": _share_cell(hits[~is_positive], tasks[~is_positive]) if is_binary else None,
         "kappa": as_interval(kappa),
         "rank_correlation": _rank_correlation(targets, ranks, tasks),
-        "pairwise": _pairwise(targets, ranks, tasks),
+        "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
 
 
-def _share(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
+def _share_cell(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
     return as_interval(share_over(hits, tasks))
 
 
@@ -309,14 +309,14 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     if np.isnan(value):
         return None
     parts = list(jackknife_parts(tasks))
-    without = np.array([correlate(kept) for kept in parts if kept.any()])
+    jackknife_values = np.array([correlate(kept) for kept in parts if kept.any()])
     # without the only task nothing is left
-    if len(without) < len(parts) or np.isnan(without).any():
+    if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
         return IntervalCell(value, None, None)
-    return as_interval(jackknife_interval(value, without).within(-1.0, 1.0))
+    return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 
-def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
+def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
     """Return the share of pairs of a task, with different labels, that the judge orders alike; a tie is half."""
     hits = []
     sizes = []
@@ -324,13 +324,13 @@ def _pairwise(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | Non
         target = targets[members]
         rank = ranks[members]
         is_better = target[:, None] > target  # each pair once, from the side of the better one
-        alike = np.sign(rank[:, None] - rank)[is_better]
-        hits.append(((alike + 1.0) / 2.0).sum())
-        sizes.append(len(alike))
+        order_signs = np.sign(rank[:, None] - rank)[is_better]
+        hits.append(((order_signs + 1.0) / 2.0).sum())
+        sizes.append(len(order_signs))
     return as_interval(share_interval(hits, sizes))
 
 
-def _calibration(study: JudgeStudy) -> Figures:
+def _calibration_figures(study: JudgeStudy) -> Figures:
     """Return the Brier score, and of a judge that gives shares the expected calibration error in ten bins, and these.
 
     A judge that gives 0 and 1 alone promises no share, so that its errors are those of its accuracy.
@@ -350,16 +350,16 @@ def _calibration(study: JudgeStudy) -> Figures:
 
 def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, list[Figures]]:
     """Return the expected calibration error of scores in [0, 1], and the bins that it is of, which are not empty."""
-    bins = np.minimum((scores * _BINS).astype(int), _BINS - 1)
+    bins = np.minimum((scores * _BIN_COUNT).astype(int), _BIN_COUNT - 1)
     table: list[Figures] = []
     for number in np.unique(bins).tolist():
-        inside = bins == number
-        cell = _share(targets[inside], tasks[inside])
+        is_in_bin = bins == number
+        cell = _share_cell(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
-        expected = float(scores[inside].mean())
+        expected = float(scores[is_in_bin].mean())
         found = {"met": cell.value, "low": cell.low, "high": cell.high}
         table.append(
-            {"from": number / _BINS, "n": int(inside.sum()), "expected": expected, **found}
+            {"from": number / _BIN_COUNT, "n": int(is_in_bin.sum()), "expected": expected, **found}
         )
     return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
@@ -370,11 +370,11 @@ def _reliability_diagram(judge: Figures) -> Plot:
     series = PlotSeries(
         judge["judge"], columns["met"], columns["expected"], columns["low"], columns["high"]
     )
-    equal = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
+    equal_line = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
     title = (
         f"What {judge['judge']} scores and what people say differ by {judge['ece']:.2f} on average"
     )
-    return Plot(title, "line", [series, equal], "mean score", "people, 95 % interval")
+    return Plot(title, "line", [series, equal_line], "mean score", "people, 95 % interval")
 
 
 def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
@@ -400,7 +400,7 @@ def _mean_label(study: JudgeStudy, need: float | None) -> Figures:
     }
 
 
-def _constant(study: JudgeStudy) -> Figures:
+def _constant_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
     common = _commonest_label(study.rows)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
@@ -408,7 +408,7 @@ def _constant(study: JudgeStudy) -> Figures:
     return {"question": study.judge.question, "value": common} | agreement
 
 
-def _length(study: JudgeStudy) -> Figures:
+def _length_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of length as a judge: longer is better, and longer than the median is met."""
     lengths = study.lengths
     rows = [row for row in study.rows if row.response in lengths]
@@ -422,14 +422,14 @@ def _length(study: JudgeStudy) -> Figures:
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    figures = _agreement(judged, study.is_binary)
+    figures = _agreement_figures(judged, study.is_binary)
     if not study.is_binary and not study.has_pairs:
         # A number of characters is no score on the scale: only the order counts.
         figures |= dict.fromkeys(_VALUE_FIGURES)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
-def _ceiling(study: JudgeStudy) -> Figures | None:
+def _ceiling_figures(study: JudgeStudy) -> Figures | None:
     """Return how often a person is right by the consensus, or the share of pairs of people with the same label."""
     if study.ceiling is not None:
         return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
@@ -439,11 +439,11 @@ def _ceiling(study: JudgeStudy) -> Figures | None:
         for first, second in combinations(values, 2):
             hits.append(first == second)
             tasks.append(task)
-    share = _share(hits, tasks)
+    share = _share_cell(hits, tasks)
     return None if share is None else {"question": study.judge.question} | share._asdict()
 
 
-def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
+def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """Return the mean distances from people of any two judges, on the responses that both judged, and their test.
 
     Judges with other labels for one of these answer another question, and are not compared. The p-value is of flips of
@@ -471,8 +471,8 @@ def _differences(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 "p": sign_flip_p(np.bincount(tasks, gaps)),
             }
         )
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p"] = adjusted
+    for row, adjusted_p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p"] = adjusted_p
     return rows
 
 
@@ -483,7 +483,7 @@ def _full_names(judges: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{run}: {name}" for run, name in judges]
 
 
-def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
+def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """Return where what counts differs from people, the largest distance first; unsupported findings count, too."""
     disagreements = []
     for study in studies:
@@ -492,13 +492,13 @@ def _disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
         for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
             for row in rows:
                 if row.prediction != row.target:
-                    disagreements.append(_disagreement(study, row, status))
+                    disagreements.append(_disagreement_figures(study, row, status))
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
 
 
-def _disagreement(study: JudgeStudy, row: JudgedRow, status: str) -> Figures:
+def _disagreement_figures(study: JudgeStudy, row: JudgedRow, status: str) -> Figures:
     responses = responses_of(row.response)
     command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
     if not study.judge.is_reward:
@@ -521,10 +521,10 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
     judges = figures["judges"]
     names = _full_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported = any(judge["unsupported"] for judge in judges)
-    counts = ("tasks", *(COUNTS if has_unsupported else COUNTS[:-1]))
+    counts = ("tasks", *(COUNT_FIELDS if has_unsupported else COUNT_FIELDS[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))
     rows: list[Figures] = []
-    printed: list[Figures] = []
+    printed_rows: list[Figures] = []
     for name, judge, constant, length in zip(
         names, judges, figures["constant"], figures["length"], strict=True
     ):
@@ -533,9 +533,9 @@ def _sections(figures: Figures, need: float | None) -> Iterator[str | ReportTabl
             {**constant, **blank_cells, "name": f"  always {constant['value']:g}"},
             {**length, **blank_cells, "name": "  length"},
         ]
-        if others != printed:  # judges of the same responses share these lines
+        if others != printed_rows:  # judges of the same responses share these lines
             rows += others
-            printed = others
+            printed_rows = others
     columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
     columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
     yield ReportTable.of(columns, rows, digits=3)
@@ -601,12 +601,12 @@ def _describe_need(judge: Figures) -> object:
 
 def _notes(judges: Sequence[Figures]) -> Iterator[str]:
     for judge in judges:
-        reasons = {name: judge[name] for name in COUNTS[1:]} | judge["left_out"]
-        omitted = [f"{count} {reason}" for reason, count in reasons.items() if count]
-        if omitted:
-            labelled = judge["n"] + sum(reasons.values())
-            counted = " + ".join([f"{judge['n']} compared", *omitted])
-            yield f"{judge['judge']}: of the labelled, {labelled} = {counted}"
+        reasons = {name: judge[name] for name in COUNT_FIELDS[1:]} | judge["left_out"]
+        omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
+        if omitted_texts:
+            labelled_count = judge["n"] + sum(reasons.values())
+            count_text = " + ".join([f"{judge['n']} compared", *omitted_texts])
+            yield f"{judge['judge']}: of the labelled, {labelled_count} = {count_text}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
             scales = f"labels go from {low:g} to {high:g}, and its scores have another scale"

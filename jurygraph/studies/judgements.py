@@ -107,10 +107,12 @@ def read_judgements(
         }
         pairs: dict[tuple[Judge, str], list[RecordedVerdict]] = {}
         cluster = unit_of(run, group.key)
-        stored = list(run.group(group))
-        _add_traits(traits, _domain_of(run, group.key), [trace for trace, _ in stored])
-        order = {trace.response_id: position for position, (trace, _) in enumerate(stored)}
-        for trace, response in stored:
+        stored_responses = list(run.group(group))
+        _add_traits(traits, _domain_of(run, group.key), [trace for trace, _ in stored_responses])
+        order = {
+            trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
+        }
+        for trace, response in stored_responses:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
             rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
@@ -172,12 +174,12 @@ def _verdicts_by_judge(
     for verdict in run.verdicts_about(trace, attrgetter("judge"), superseded):
         if verdict.responses in ((), (trace.response_id,)) or len(verdict.responses) == 2:
             # A failed verdict has no call of its own, but those that were tried.
-            used = [
+            used_models = [
                 models[call]
                 for call in (verdict.call, *(use.id for use in verdict.calls))
                 if call in models
             ]
-            name = verdict.judge or (used[0] if used else None)
+            name = verdict.judge or (used_models[0] if used_models else None)
             by_judge.setdefault(
                 Judge(str(run.folder), verdict.question, verdict.evaluator, name, verdict.reviewer),
                 [],
@@ -194,26 +196,26 @@ def _share_unasked(by_judge: dict[Judge, dict[str, Judgement]]) -> None:
             if other.model is not None and other._replace(model=None) == judge
         ]
         if models:
-            unasked = by_judge.pop(judge)
+            unasked_verdicts = by_judge.pop(judge)
             for other in models:
-                by_judge[other] = unasked | by_judge[other]
+                by_judge[other] = unasked_verdicts | by_judge[other]
 
 
 def _summarize(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
     judged = [verdict for verdict in verdicts if status_of(verdict) == JUDGED_STATUS]
     if not judged:
         status = status_of(verdicts[0])
-        counted = verdicts[0].score if status == UNSUPPORTED_STATUS else None
-        return Judgement(task, status, counted=counted)
+        counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
+        return Judgement(task, status, counted=counted_score)
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
-    decided = [verdict.counts_as_met for verdict in judged]
+    met_decisions = [verdict.counts_as_met for verdict in judged]
     scale = judged[0].scale
     natives = [
         float(verdict.native) for verdict in judged if isinstance(verdict.native, int | float)
     ]
     native = fmean(natives) if scale is not None and len(natives) == len(judged) else None
     return Judgement(
-        task, JUDGED_STATUS, score, float(fmean(decided) >= MET_THRESHOLD), native, scale
+        task, JUDGED_STATUS, score, float(fmean(met_decisions) >= MET_THRESHOLD), native, scale
     )
 
 
@@ -281,15 +283,17 @@ def resolve_questions(
                 is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
                 if is_asked and label.id in judgements:
                     matching_questions[judge.question] = None
-            matching = questions_named(name, matching_questions) or questions_named(
+            question_matches = questions_named(name, matching_questions) or questions_named(
                 name, question_ids
             )
-            if len(matching) != 1:
+            if len(question_matches) != 1:
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
-                raise InputError(f"{where}: {describe_question(name, matching, question_ids)}")
-            label = label.model_copy(update={"question": matching[0]})
+                raise InputError(
+                    f"{where}: {describe_question(name, question_matches, question_ids)}"
+                )
+            label = label.model_copy(update={"question": question_matches[0]})
         resolved_labels.append((position, label))
     return resolved_labels
 
@@ -302,16 +306,18 @@ def questions_named(name: str, questions: Collection[str]) -> list[str]:
     if name in questions:
         return [name]
     ends = (f"/{name}", f".{name}")
-    matching = [
-        full for full in questions if full.endswith(ends) or full.partition("@")[0].endswith(ends)
+    question_matches = [
+        question
+        for question in questions
+        if question.endswith(ends) or question.partition("@")[0].endswith(ends)
     ]
-    return matching or [full for full in questions if full.endswith(f"@{name}")]
+    return question_matches or [question for question in questions if question.endswith(f"@{name}")]
 
 
-def describe_question(name: str, matching: Sequence[str], questions: Sequence[str]) -> str:
+def describe_question(name: str, question_matches: Sequence[str], questions: Sequence[str]) -> str:
     """Return the problem of a name that is no question's, or several'."""
-    if matching:
-        return f"{quote(name)} is the end of several questions; write one of {', '.join(matching)}"
+    if question_matches:
+        return f"{quote(name)} is the end of several questions; write one of {', '.join(question_matches)}"
     ends = [question.rpartition("/")[2] for question in questions]
     hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
     return f"there is no question {quote(name)}; {hint}"

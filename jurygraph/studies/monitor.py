@@ -33,7 +33,7 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
-_FIGURES = ("mean", "sd", "min", "max", "last")
+_FIGURE_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _MIN_PAIRS = 50
@@ -63,21 +63,21 @@ def report(analyzer: Analyzer) -> Report:
         "alerts": analyzer.alerts,
         "series": rows,
     }
-    adverse = sum(alert.adverse for alert in analyzer.alerts)
-    counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse} adverse"
+    adverse_count = sum(alert.adverse for alert in analyzer.alerts)
+    counts = f"{analyzer.steps} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(("series", "steps", *_FIGURES), [list(row.values()) for row in rows])
+    table = ReportTable(("series", "steps", *_FIGURE_NAMES), [list(row.values()) for row in rows])
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}"]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
 def _summarize(name: str, column: Floats) -> dict[str, Any]:
     values = column[~np.isnan(column)]
-    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURES)
+    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(_FIGURE_NAMES)
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
-        row |= zip(_FIGURES, map(float, figures), strict=True)
+        row |= zip(_FIGURE_NAMES, map(float, figures), strict=True)
     return row
 
 
@@ -90,10 +90,12 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if not analyzer.series:
         return
     steps_before_tests = CALIBRATION_STEPS + SCORES_BEFORE_TESTS
-    late = [series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS]
+    late_series = [
+        series.name for series in analyzer.series if series.name in LEARNING_FROM_FIRST_STEPS
+    ]
     if analyzer.steps <= steps_before_tests:
-        tested = f"the first {CALIBRATION_STEPS} steps are what they compare with"
-        yield f"{' and '.join(late)}: tested from step {steps_before_tests + 1} on; {tested}"
+        baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
+        yield f"{' and '.join(late_series)}: tested from step {steps_before_tests + 1} on; {baseline_text}"
     signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
     products = signs[1:] * signs[:-1]
     pair_counts = np.abs(products).sum(axis=0)
@@ -153,7 +155,7 @@ def read_groups(
             is_complete = run.is_closed or wait is None
             last = run.last_base_record
             ledger = run.source.ledger
-            replaced = run.replaced_groups()
+            replaced_records = run.replaced_groups()
             kind = "group" if run.header.is_open_ended else "task"
             records = ledger.records(kind, last_read)
             if run.is_set_of_runs:
@@ -165,7 +167,7 @@ def read_groups(
                 if group is None and not is_complete:
                     break  # later tasks may be scored already
                 is_later = last is not None and group is not None and group.seq > last
-                if group is not None and not is_later and group.seq not in replaced:
+                if group is not None and not is_later and group.seq not in replaced_records:
                     yield run.group(group)
                 last_read = record.seq
         if not is_complete and wait is not None:
@@ -223,10 +225,10 @@ def _label(trace: Trace, label: str) -> JsonValue:
     return trace.labels[label]
 
 
-def analyzer_steps(cut: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
+def analyzer_steps(steps_of_groups: Iterable[Sequence[ScoredGroup]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
-    for tasks in cut:
+    for tasks in steps_of_groups:
         rows = list(chain.from_iterable(tasks))
         rewards = [trace.reward for trace, _ in rows]
         if names is None:

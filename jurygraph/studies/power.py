@@ -36,7 +36,7 @@ _FEW_REVIEWERS = 20
 _MAX_ITEMS = 30_720
 _MAX_RATINGS_PER_ITEM = 5
 _MAX_CLUSTERS = 4096
-_DRAWS = 40
+_DRAW_COUNT = 40
 _SIMULATED_TESTS = 1000
 _CELLS_PER_BATCH = 4_000_000  # limits memory
 
@@ -103,16 +103,16 @@ class PowerStudy:
     def _plan_alpha(self, part: ScoredPart) -> Iterator[Figures]:
         levels, codes = np.unique(part.score, return_inverse=True)
         number = np.bincount(part.item, minlength=len(part.items))
-        rated = np.full((len(part.items), number.max()), -1)
+        rating_codes = np.full((len(part.items), number.max()), -1)
         order = np.argsort(part.item, kind="stable")
         starts = np.cumsum(number) - number
         item = part.item[order]
-        rated[item, np.arange(len(order)) - starts[item]] = codes[order]
+        rating_codes[item, np.arange(len(order)) - starts[item]] = codes[order]
         group_of_item = np.zeros(len(part.items), dtype=np.intp)
         group_of_item[part.item] = part.group
         for per_item in range(2, min(_MAX_RATINGS_PER_ITEM, number.max()) + 1):
             is_usable = number >= per_item
-            items = _GroupedItems.of(rated[is_usable], group_of_item[is_usable])
+            items = _GroupedItems.of(rating_codes[is_usable], group_of_item[is_usable])
             if len(items.sizes) < _MIN_ITEMS:
                 break
             curve = self._draw_curve(items, per_item, levels)
@@ -133,7 +133,7 @@ class PowerStudy:
                 break
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
-            for _ in range(_DRAWS):
+            for _ in range(_DRAW_COUNT):
                 counts, group = items.draw_counts(groups, per_item, len(levels), rng)
                 widths.append(_half_width(counts, levels, self.level, group))
             half_width = float(np.median(widths))
@@ -254,10 +254,10 @@ class _GroupedItems(NamedTuple):
     sizes: Ints
 
     @classmethod
-    def of(cls, rated: Ints, group: Ints) -> Self:
+    def of(cls, rating_codes: Ints, group: Ints) -> Self:
         order = np.argsort(group, kind="stable")
         sizes = np.unique(group, return_counts=True)[1]
-        return cls(rated[order], sizes)
+        return cls(rating_codes[order], sizes)
 
     @property
     def per_group(self) -> float:
@@ -390,8 +390,8 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
         gaps += item_effects[:, items_in_a_row].reshape(gaps.shape)
         means = gaps.mean(axis=(1, 2))
         residuals = (gaps - means[:, None, None]).reshape(size, number)
-        padded = np.pad(residuals, ((0, 0), (0, padding)))
-        by_item = padded.reshape(size, -1, item_count).sum(axis=1)[:, :rated_items]
+        padded_residuals = np.pad(residuals, ((0, 0), (0, padding)))
+        by_item = padded_residuals.reshape(size, -1, item_count).sum(axis=1)[:, :rated_items]
         by_reviewer = residuals.reshape(gaps.shape).sum(axis=2)
         squares = (residuals**2).sum(axis=1)
         errors = crossed_error(by_reviewer, by_item, squares, number, number, is_complete)
@@ -400,11 +400,11 @@ def power_of(effects: Effects, difference: float, reviewers: int, ratings: int, 
     return hits / _SIMULATED_TESTS
 
 
-def _find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number that is enough, by bisection below the first power of 2 that is; None above `most`."""
+def _find_least_count(is_enough: Callable[[int], bool], max_count: int) -> int | None:
+    """Return the least number that is enough, by bisection below the first such power of 2; None above `max_count`."""
     high = 2
     while not is_enough(high):
         high *= 2
-        if high > most:
+        if high > max_count:
             return None
     return bisect_left(range(high), True, high // 2 + 1, key=is_enough)

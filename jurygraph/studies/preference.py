@@ -116,7 +116,7 @@ LABEL_NAME = "preferred"
 _DECIMALS = 12  # equal rewards can differ in their last bits
 _MAX_SUBSETS = 40
 _MAX_FAILED = 10
-_COUNTS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
+_COUNT_FIELDS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage")
 
 
 class PreferenceComparison(NamedTuple):
@@ -174,19 +174,19 @@ def read_comparisons(run: Run, advance: ProgressCallback = lambda tasks: None) -
         traces = [trace for trace, _ in run.group(group)]
         task = run.task(group.key)
         chosen = [trace for trace in traces if _is_preferred(trace)]
-        rejected = [trace for trace in traces if _is_preferred(trace) is False]
+        rejected_traces = [trace for trace in traces if _is_preferred(trace) is False]
         if task is None:
             left_out["tasks whose texts were erased, and their category with them"] += 1
-        elif len(chosen) != 1 or not rejected:
+        elif len(chosen) != 1 or not rejected_traces:
             left_out[
                 f"tasks without one response labelled `{LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
-            duels = _fight_duels(run, decided_by, chosen[0], rejected)
+            duels = _fight_duels(run, decided_by, chosen[0], rejected_traces)
             # it has to win every one
-            worst = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
+            worst_duel = min(duels, key=lambda duel: _WORST_FIRST.index(duel.result))
             is_flipped = any(duel.is_flipped for duel in duels)
-            duel = worst._replace(is_flipped=is_flipped, is_strict=_wins_strictly(duels))
+            duel = worst_duel._replace(is_flipped=is_flipped, is_strict=_wins_strictly(duels))
             outcomes.append(PreferenceOutcome(group.key, find_place(task), duel, task.group))
         advance(1)
     if not outcomes:
@@ -222,13 +222,13 @@ def _choose_judge(run: Run) -> str:
 
 
 def _fight_duels(
-    run: Run, decided_by: str, chosen: Trace, rejected: Sequence[Trace]
+    run: Run, decided_by: str, chosen: Trace, rejected_traces: Sequence[Trace]
 ) -> list[PreferenceComparison]:
     if decided_by == REWARD_SOURCE:
-        return [_compare_rewards(chosen.reward, other.reward) for other in rejected]
+        return [_compare_rewards(chosen.reward, other.reward) for other in rejected_traces]
     questions = run.survey_without_texts_of(chosen.task_id).questions
     question = next((question for question in questions if question.id == decided_by), None)
-    return [_compare_verdicts(question, chosen, other) for other in rejected]
+    return [_compare_verdicts(question, chosen, other) for other in rejected_traces]
 
 
 def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
@@ -308,12 +308,12 @@ def report(comparisons: Comparisons) -> Report:
     by_benchmark = _group(comparisons.outcomes, "benchmark")
     sorted_names = sorted(by_benchmark, key=lambda name: (name not in _CATEGORIES, name))
     benchmarks = [_measure(name, by_benchmark[name]) for name in sorted_names]
-    failed = []
+    failed_duels = []
     for outcome in comparisons.outcomes:
         if outcome.duel.result == "failed":
             category = outcome.place.category
             reason = outcome.duel.reason
-            failed.append({"task": outcome.task, "category": category, "reason": reason})
+            failed_duels.append({"task": outcome.task, "category": category, "reason": reason})
     units = describe_units(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
@@ -321,7 +321,7 @@ def report(comparisons: Comparisons) -> Report:
         "left_out": comparisons.left_out,
         "units": units,
         "benchmarks": benchmarks,
-        "failed": failed,
+        "failed": failed_duels,
     }
     judge = f"verdicts of {comparisons.decided_by} on pairs"
     if comparisons.decided_by == REWARD_SOURCE:
@@ -332,7 +332,7 @@ def report(comparisons: Comparisons) -> Report:
         *_tables(benchmarks),
     ]
     columns = {"failed task": "task", "category": "category", "what is missing": "reason"}
-    sections.append(ReportTable.of(columns, failed, left=3, most=_MAX_FAILED))
+    sections.append(ReportTable.of(columns, failed_duels, left=3, most=_MAX_FAILED))
     notes = list(omission_notes(comparisons.left_out))
     for benchmark in benchmarks:
         if benchmark["overall"]["accuracy"] is None:
@@ -351,45 +351,49 @@ def _group(outcomes: Sequence[PreferenceOutcome], level: str) -> dict[str, list[
 def _measure(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
     by_category = _group(outcomes, "category")
     categories = []
-    overall: Weighted = []
+    all_outcomes: Weighted = []
     for category in _CATEGORIES.get(name, sorted(by_category)):
         if category not in by_category:
             continue
         by_subset = _group(by_category[category], "subset")
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
-        weighted: Weighted = []
+        weighted_outcomes: Weighted = []
         for subset, members in by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
-            weighted += [(weight, member) for member in members]
+            weighted_outcomes += [(weight, member) for member in members]
         subsets = []
         for subset, members in sorted(by_subset.items()):
-            subsets.append(_row(subset, [(1.0, member) for member in members]))
-        categories.append(_row(category, weighted) | {"subsets": subsets})
+            subsets.append(_row_figures(subset, [(1.0, member) for member in members]))
+        categories.append(_row_figures(category, weighted_outcomes) | {"subsets": subsets})
         # RewardBench's sections have equal weights
-        total = sum(weight for weight, _ in weighted) if sizes else 1.0
-        overall += [(weight / total, outcome) for weight, outcome in weighted]
+        total = sum(weight for weight, _ in weighted_outcomes) if sizes else 1.0
+        all_outcomes += [(weight / total, outcome) for weight, outcome in weighted_outcomes]
     is_known = name != REWARDBENCH_NAME or by_category.keys() == SECTIONS.keys()
-    return {"benchmark": name, "categories": categories, "overall": _row("all", overall, is_known)}
+    return {
+        "benchmark": name,
+        "categories": categories,
+        "overall": _row_figures("all", all_outcomes, is_known),
+    }
 
 
-def _row(name: str, weighted: Weighted, is_known: bool = True) -> Figures:
-    duels = [outcome.duel for _, outcome in weighted]
+def _row_figures(name: str, weighted_outcomes: Weighted, is_known: bool = True) -> Figures:
+    duels = [outcome.duel for _, outcome in weighted_outcomes]
     counts = Counter(duel.result for duel in duels)
     accuracy = None
     strict = None
     if is_known:
-        accuracy = _weighted_share(weighted, is_right)
+        accuracy = _weighted_share(weighted_outcomes, is_right)
         if all(duel.is_strict is not None for duel in duels):
-            strict = _weighted_share(weighted, is_strict)
+            strict = _weighted_share(weighted_outcomes, is_strict)
     return {
         "name": name,
-        "tasks": len(weighted),
+        "tasks": len(weighted_outcomes),
         "right": counts["right"],
         "wrong": counts["wrong"],
         "ties": counts["tie"],
         "failed": counts["failed"],
         "flips": sum(duel.is_flipped for duel in duels),
-        "coverage": 1.0 - counts["failed"] / len(weighted),
+        "coverage": 1.0 - counts["failed"] / len(weighted_outcomes),
         "accuracy": accuracy,
         "strict": strict,
     }
@@ -404,19 +408,19 @@ def is_strict(outcome: PreferenceOutcome) -> bool:
 
 
 def _weighted_share(
-    weighted: Weighted, is_hit: Callable[[PreferenceOutcome], bool]
+    weighted_outcomes: Weighted, is_hit: Callable[[PreferenceOutcome], bool]
 ) -> IntervalCell:
-    weights = [weight for weight, _ in weighted]
+    weights = [weight for weight, _ in weighted_outcomes]
     total = sum(weights)
-    hit_weight = sum(weight for weight, outcome in weighted if is_hit(outcome))
+    hit_weight = sum(weight for weight, outcome in weighted_outcomes if is_hit(outcome))
     share = min(1.0, hit_weight / total)
     size = total**2 / sum(weight**2 for weight in weights)
-    names = [outcome.unit for _, outcome in weighted]
+    names = [outcome.unit for _, outcome in weighted_outcomes]
     if len(set(names)) == len(names):
         return IntervalCell(share, *wilson(share * size, size))
     # Weights are made to add up to the effective number of tasks, so that each counts as so many trials.
     trials = np.array(weights) * size / total
-    hits = np.array([is_hit(outcome) for _, outcome in weighted])
+    hits = np.array([is_hit(outcome) for _, outcome in weighted_outcomes])
     units = np.unique(names, return_inverse=True)[1]
     unit_hits = np.bincount(units, trials * hits).astype(np.float64)
     unit_trials = np.bincount(units, trials).astype(np.float64)
@@ -436,14 +440,14 @@ def _tables(benchmarks: Sequence[Figures]) -> Iterator[ReportTable]:
         yield _row_table("subset", subsets, _MAX_SUBSETS)
 
 
-def _row_table(title: str, rows: Sequence[Figures], most: int | None = None) -> ReportTable:
+def _row_table(title: str, rows: Sequence[Figures], max_rows: int | None = None) -> ReportTable:
     columns = {title: "name"}
-    for name in _COUNTS:
+    for name in _COUNT_FIELDS:
         columns[name] = name
     columns["accuracy (95 %)"] = "accuracy"
     if any(row["strict"] is not None for row in rows):
         columns["right in both orders (95 %)"] = "strict"
-    return ReportTable.of(columns, rows, most=most)
+    return ReportTable.of(columns, rows, most=max_rows)
 
 
 def _plot(benchmark: Figures) -> Plot:

@@ -181,11 +181,11 @@ def _without_copies(rows: Sequence[PresentationScore]) -> Sequence[PresentationS
     for row in rows:
         scores.setdefault(row.protocol, []).append(row.score)
     rewards = scores.pop(REWARD_PROTOCOL, None)
-    copied = next((name for name in scores if scores[name] == rewards), None)
-    if copied is None:
+    copied_protocol = next((name for name in scores if scores[name] == rewards), None)
+    if copied_protocol is None:
         return rows
     components = [row for row in rows if row.protocol != REWARD_PROTOCOL]
-    return sorted(components, key=lambda row: row.protocol != copied)
+    return sorted(components, key=lambda row: row.protocol != copied_protocol)
 
 
 def _rows_of_group(
@@ -349,9 +349,9 @@ def check_stakeholder_weights(
     for task in sorted(weighted_tasks):
         if own_weights.by_task[task].keys() != people[task]:
             found = ", ".join(sorted(own_weights.by_task[task]))
-            wanted = ", ".join(sorted(people[task]))
+            people_text = ", ".join(sorted(people[task]))
             problem = f"the weights of task {quote(task)} are of {found}"
-            raise InputError(f"{own_weights.name}: {problem}; write those of {wanted}")
+            raise InputError(f"{own_weights.name}: {problem}; write those of {people_text}")
     left_out = len(people) - len(weighted_tasks)
     if not left_out:
         return None
@@ -448,8 +448,8 @@ async def rewrite_responses(
 
     by_id: dict[str, PresentationSet] = {}
     for _, responses in pairs:
-        written = await gather_all(map(rewrite_one, responses))
-        for response, reply in zip(responses, written, strict=True):
+        written_sets = await gather_all(map(rewrite_one, responses))
+        for response, reply in zip(responses, written_sets, strict=True):
             if reply is not None:
                 by_id[response.id] = reply
         advance(len(responses))
@@ -490,31 +490,31 @@ def generate_presentations(
     `prose`; the others are left out. Raises InputError if there is none of these.
     """
     counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded")}
-    broken: Counter[str] = Counter()
+    broken_counts: Counter[str] = Counter()
     lines = []
-    in_prose = 0
+    prose_count = 0
     presented_count = 0
     for task, responses in pairs:
-        presented: list[Response] = []
+        written_responses: list[Response] = []
         for response in responses:
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:
                 presentation = present_prose(prose[response.id], versions)
-                in_prose += 1
+                prose_count += 1
             if presentation is None:
                 continue
             if written is not None and response.id in written:
                 presentation.add(written[response.id])
             presented_count += 1
-            broken.update(presentation.broken)
+            broken_counts.update(presentation.broken)
             original, *variants = _as_responses(response, presentation)
-            presented += [original, *variants] if with_originals else variants
+            written_responses += [original, *variants] if with_originals else variants
             counts["variants"].update(variant.family for variant in presentation.variants)
             counts["undefined"].update(presentation.undefined.keys())
             counts["discarded"].update(presentation.discarded)
-        if presented:
+        if written_responses:
             content = {name: getattr(task, name) for name in Task.model_fields}
-            line = TaskLine.model_construct(**content, responses=tuple(presented))
+            line = TaskLine.model_construct(**content, responses=tuple(written_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
     left_out = sum(len(responses) for _, responses in pairs) - presented_count
     if not presented_count:
@@ -525,15 +525,15 @@ def generate_presentations(
         rows.append((family, *(counter[family] for counter in counts.values())))
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
-    structured = presented_count - in_prose
+    structured_count = presented_count - prose_count
     title = f"{presented_count} responses, {counts['variants'].total()} variants"
-    flaws = ReportTable(("discarded, because it breaks", "variants"), broken.most_common())
+    flaws = ReportTable(("discarded, because it breaks", "variants"), broken_counts.most_common())
     figures = {
-        "structured": structured,
-        "prose": in_prose,
+        "structured": structured_count,
+        "prose": prose_count,
         "left_out": left_out,
         **counts,
-        "broken": broken,
+        "broken": broken_counts,
     }
     return lines, Report(figures, [title, table, flaws], notes)
 

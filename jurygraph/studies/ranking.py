@@ -36,7 +36,7 @@ from jurygraph.views.agents import (
 
 _GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
-_BISECTIONS = 20
+_BISECTION_STEPS = 20
 _RING_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS = 4096
@@ -107,9 +107,9 @@ def read_decisions(run: Run) -> DecidedBy:
             if spec.name == RUBRIC_COMPONENT:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
-    shared = set.intersection(*rubrics) if rubrics else set()
+    shared_criteria = set.intersection(*rubrics) if rubrics else set()
     # a dot in a setting's name would lead to a field of it
-    criteria = {name: weight for name, weight in sorted(shared) if "." not in name}
+    criteria = {name: weight for name, weight in sorted(shared_criteria) if "." not in name}
     if len(criteria) > _MAX_CRITERIA:
         criteria = {}
     return DecidedBy(
@@ -117,66 +117,82 @@ def read_decisions(run: Run) -> DecidedBy:
     )
 
 
-def list_settings(config: Config, decided: DecidedBy) -> list[TriedSetting]:
-    """Return the settings that decide how verdicts count, with their values; `decided` is of the run."""
-    combiners = decided.combiners
+def list_settings(config: Config, decided_by: DecidedBy) -> list[TriedSetting]:
+    """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
+    combiners = decided_by.combiners
     components = {component for component, _ in combiners}
     names = {combiner for _, combiner in combiners}
     settings = []
-    counting = [name for name, weight in config.reward.items() if weight]
+    counting_components = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
-        if counting == [name]:
+        if counting_components == [name]:
             continue  # a reward needs a weight, and the only one that counts decides no order
-        most = max(5.0, 4.0 * abs(weight))
-        settings.append(_number(f"reward.{name}", f"weight of {name}", weight, -most, most))
-    for name, weight in decided.criteria.items():
-        changed = config.criteria.get(name)
-        settings.append(_criterion(name, weight if changed is None else changed.weight))
+        max_value = max(5.0, 4.0 * abs(weight))
+        settings.append(
+            _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
+        )
+    for name, weight in decided_by.criteria.items():
+        changed_criterion = config.criteria.get(name)
+        settings.append(
+            _criterion_setting(
+                name, weight if changed_criterion is None else changed_criterion.weight
+            )
+        )
     rubric = config.rubric
     if names & set(_AGGREGATIONS):
         if "gear" in names:
-            most = max(10.0, 4.0 * rubric.kappa)
+            max_value = max(10.0, 4.0 * rubric.kappa)
             label = "κ, how strictly prerequisites count"
-            settings.append(_number("rubric.kappa", label, rubric.kappa, 0.0, most))
+            settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
         label = "aggregation of the rubric"
-        settings.append(_choice("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS))
+        settings.append(
+            _choice_setting("rubric.aggregation", label, rubric.aggregation, _AGGREGATIONS)
+        )
     if STAKEHOLDERS_COMPONENT in components:
         weights = config.weights
-        most = max(100.0, 4.0 * weights.temperature)
+        max_value = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
-        settings.append(_number("weights.temperature", label, weights.temperature, 0.01, most))
+        settings.append(
+            _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
+        )
         methods = ("calibrated", "uniform")
         settings.append(
-            _choice("weights.method", "weights of stakeholders", weights.method, methods)
+            _choice_setting("weights.method", "weights of stakeholders", weights.method, methods)
         )
     for index, gate in enumerate(config.gates):
         name = "above" if gate.kind == "repetition" else "below"
-        off = "1 is off" if name == "above" else "0 is off"
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({off})"
-        settings.append(_number(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0))
+        off_text = "1 is off" if name == "above" else "0 is off"
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_text})"
+        settings.append(
+            _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
+        )
     rules = get_args(Rule)
-    settings.append(_choice("failure.rule", "what is not judged", config.failure.rule, rules))
+    settings.append(
+        _choice_setting("failure.rule", "what is not judged", config.failure.rule, rules)
+    )
     label = "least judged share of a reward"
     least = config.failure.min_coverage
-    settings.append(_number("failure.min_coverage", label, least, 0.0, 1.0))
+    settings.append(_number_setting("failure.min_coverage", label, least, 0.0, 1.0))
     return settings
 
 
 _AGGREGATIONS = ("flat", "gear", "hard-local", "hard-transitive")
 
 
-def _number(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
+def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
 
 
-def _criterion(name: str, weight: float) -> TriedSetting:
+def _criterion_setting(name: str, weight: float) -> TriedSetting:
     """Return the weight of a criterion, which keeps its sign: without a weight it would be no criterion."""
-    least, most = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
-    low, high = (least, most) if weight > 0 else (-most, -least)
-    return _number(f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high)
+    min_value, max_value = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
+    low, high = (min_value, max_value) if weight > 0 else (-max_value, -min_value)
+    return _number_setting(
+        f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high
+    )
 
 
-def _choice(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
+def _choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
     others = [choice for choice in choices if choice != value]
     return TriedSetting(key=key, label=label, value=value, choices=others)
 
@@ -251,11 +267,11 @@ def find_overtakings(rank: Rank, low: float, high: float) -> list[Overtaking]:
     points = [low + (high - low) * step / _GRID_STEPS for step in range(_GRID_STEPS + 1)]
     means = [rank(point) for point in points]
     overtakings = []
-    for (left, before), (right, after) in pairwise(zip(points, means, strict=True)):
+    for (left_value, before), (right_value, after) in pairwise(zip(points, means, strict=True)):
         for first, second in combinations(before, 2):
             has_both = {first, second} <= after.keys()
             if has_both and before[first] >= before[second] and _is_reversed(after, first, second):
-                value = _bisect(rank, left, right, first, second)
+                value = _bisect(rank, left_value, right_value, first, second)
                 overtakings.append(Overtaking(value, first, second))
     return sorted(overtakings)
 
@@ -267,7 +283,7 @@ def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
 
 def _bisect(rank: Rank, start: float, end: float, first: str, second: str) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
-    for _ in range(_BISECTIONS):
+    for _ in range(_BISECTION_STEPS):
         middle = (start + end) / 2.0
         if _is_reversed(rank(middle), first, second):
             end = middle
@@ -281,8 +297,8 @@ def format_reversal(value: float, *, upwards: bool) -> str:
     if not value:
         return "0"
     scale = 10.0 ** (3 - floor(log10(abs(value))))
-    rounded = (ceil if upwards else floor)(value * scale) / scale
-    return f"{rounded:.4g}"
+    rounded_value = (ceil if upwards else floor)(value * scale) / scale
+    return f"{rounded_value:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +322,7 @@ def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
-    tried: Sequence[str],
+    tried_keys: Sequence[str],
 ) -> list[NearestReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
@@ -323,7 +339,7 @@ def find_nearest_reversals(
         reversals: dict[int, list[NearestReversal]] = {index: [] for index in open_indices}
         for setting in numbers:
             for start, end in _steps(setting, inner, ring_size):
-                rank = ranker.along(setting.key, tried)
+                rank = ranker.along(setting.key, tried_keys)
                 after = rank(end)
                 for index in open_indices:
                     if _is_reversed(after, *pairs[index]):
@@ -337,26 +353,28 @@ def find_nearest_reversals(
     return found
 
 
-def _steps(setting: TriedSetting, inner: float, outer: float) -> Iterator[tuple[float, float]]:
+def _steps(
+    setting: TriedSetting, inner_size: float, outer_size: float
+) -> Iterator[tuple[float, float]]:
     """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
-    today = float(setting.value)
+    current_value = float(setting.value)
     low, high = setting.same_sign_range
-    scale = abs(today) or 1.0
+    scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
-        start = min(max(today + sign * inner * scale, low), high)
-        end = min(max(today + sign * outer * scale, low), high)
+        start = min(max(current_value + sign * inner_size * scale, low), high)
+        end = min(max(current_value + sign * outer_size * scale, low), high)
         if start != end:
             yield start, end
 
 
 def _find_nearest_reversal(setting: TriedSetting, value: float) -> NearestReversal:
-    today = float(setting.value)
+    current_value = float(setting.value)
     return NearestReversal(
         key=setting.key,
         label=setting.name,
-        today=today,
+        today=current_value,
         value=value,
-        share=abs(value - today) / (abs(today) or 1.0),
+        share=abs(value - current_value) / (abs(current_value) or 1.0),
     )
 
 
@@ -377,36 +395,36 @@ class Neighbours(AgentDifference):
         return [self.sentence, change]
 
 
-def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
+def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Report:
     """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
 
     Raises `InputError` where no reward has a value.
     """
-    config = apply_settings(ranker.run.config, tried)
-    means = ranker.rank(tried)
+    config = apply_settings(ranker.run.config, tried_keys)
+    means = ranker.rank(tried_keys)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    ranked = _agent_means(ranker, config, list(means))
-    decided = read_decisions(ranker.run)
-    settings = list_settings(config, decided)
+    ranked_agents = _agent_means(ranker, config, list(means))
+    decided_by = read_decisions(ranker.run)
+    settings = list_settings(config, decided_by)
     pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried)
-    leads = [row.lead for row in ranked if row.lead is not None]
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_keys)
+    leads = [row.lead for row in ranked_agents if row.lead is not None]
     neighbours = [
         Neighbours(**vars(lead), turn=turn) for lead, turn in zip(leads, turns, strict=True)
     ]
-    gaps = [row.gap for row in ranked if row.gap is not None]
+    gaps = [row.gap for row in ranked_agents if row.gap is not None]
     agents: list[Figures] = []
-    for row in ranked:
+    for row in ranked_agents:
         counts = {"responses": row.responses, "left_out": row.responses - row.scored}
         agents.append({"agent": row.agent, "mean": row.mean, **counts})
-    searched = [setting.key for setting in settings if setting.is_number]
+    searched_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
-        "settings": list(tried),
+        "settings": list(tried_keys),
         "agents": agents,
         "pairs": neighbours,
         "gaps": gaps,
-        "searched": searched,
+        "searched": searched_keys,
     }
     columns = {
         "agent": "name",
@@ -437,7 +455,7 @@ def measure_ranking(ranker: AgentRanker, tried: Sequence[str] = ()) -> Report:
         figures,
         [ReportTable.of(columns, rows), ReportTable.of(_SINGLE_JUDGE_COLUMNS, by_judge, left=2)],
         [
-            *_notes(searched, decided.others, ranker.run, len(neighbours) + len(gaps)),
+            *_notes(searched_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)),
             *note_similar_names(ranker.agents),
         ],
         plots,
@@ -453,10 +471,14 @@ def compare_orders(
     others = []
     level = []
     for judge, order in orders.items():
-        alone = {row["agent"]: row["mean"] for row in order}
+        mean_by_agent = {row["agent"]: row["mean"] for row in order}
         # in the order by all judges; below zero where the next agent is ahead
-        leads = [alone[a] - alone[b] for a, b in pairwise(means) if {a, b} <= alone.keys()]
-        if alone.keys() != means.keys() or min(leads) < 0:
+        leads = [
+            mean_by_agent[a] - mean_by_agent[b]
+            for a, b in pairwise(means)
+            if {a, b} <= mean_by_agent.keys()
+        ]
+        if mean_by_agent.keys() != means.keys() or min(leads) < 0:
             others.append(judge)
         elif min(leads) == 0:
             level.append(judge)
@@ -468,11 +490,11 @@ def compare_orders(
         yield "Each judge alone gives this order, too."
 
 
-def _notes(searched: Sequence[str], others: int, run: Run, differences: int) -> Iterator[str]:
+def _notes(searched_keys: Sequence[str], others: int, run: Run, differences: int) -> Iterator[str]:
     yield (
-        f"searched, one at a time: {', '.join(searched)}; from today's value outwards in steps that double, from 1/64 "
-        "of it on, then by bisection. Two turns between two steps are missed, and so are changes of several settings "
-        "at once; a weight keeps its sign"
+        f"searched, one at a time: {', '.join(searched_keys)}; from today's value outwards in steps that double, from "
+        "1/64 of it on, then by bisection. Two turns between two steps are missed, and so are changes of several "
+        "settings at once; a weight keeps its sign"
     )
     if others:
         command = f"jurygraph rescore {run.folder} --out NEW --set criteria.NAME.weight=W"
@@ -486,8 +508,8 @@ def _notes(searched: Sequence[str], others: int, run: Run, differences: int) -> 
 
 def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> list[RankedAgent]:
     """Return agents in the order of their means under a config, with what failed rewards could have been."""
-    decided = ranker.tables.decide(config)
-    reward, low, high = decided.values
+    decided_rewards = ranker.tables.decide(config)
+    reward, low, high = decided_rewards.values
     has_failed = np.isnan(reward)
     shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
     cells = ranker.agent * shape[1] + ranker.unit
@@ -503,4 +525,4 @@ def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> 
         np.bincount(cells, column, minlength=shape[0] * shape[1]).reshape(shape)[rows]
         for column in columns
     )
-    return measure_agents(agents, totals, ranker.units, limits_of(decided.decisions))
+    return measure_agents(agents, totals, ranker.units, limits_of(decided_rewards.decisions))

@@ -67,8 +67,8 @@ class EmbeddedTexts:
         except Fault as fault:
             raise InputError(f"--embedder: {fault}") from None
         size = max(map(len, self._vectors.values()), default=1)
-        blank = np.zeros(size)
-        return np.stack([self._vectors.get(text, blank) for text in texts])
+        zero_vector = np.zeros(size)
+        return np.stack([self._vectors.get(text, zero_vector) for text in texts])
 
     async def _embed(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH_SIZE):
@@ -131,22 +131,22 @@ def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
     values = first[upper]
     others = second[upper]
     pairs = int((~np.isnan(values) & ~np.isnan(others)).sum())
-    observed = _correlation(values, others)
-    if np.isnan(observed):
+    observed_correlation = _correlation(values, others)
+    if np.isnan(observed_correlation):
         return MantelTest(pairs, None, None)
     rng = np.random.default_rng(seed)
     hits = 0
-    unknown = 0
+    unknown_count = 0
     for _ in range(PERMUTATION_COUNT):
         order = rng.permutation(len(second))
-        permuted = second[np.ix_(order, order)]
-        drawn = _correlation(values, permuted[upper])
-        unknown += np.isnan(drawn)
+        permuted_matrix = second[np.ix_(order, order)]
+        drawn_correlation = _correlation(values, permuted_matrix[upper])
+        unknown_count += np.isnan(drawn_correlation)
         # What cannot be computed counts against the relation.
-        hits += not abs(drawn) < abs(observed) - 1e-12
-    if unknown > _MAX_UNKNOWN_SHARE * PERMUTATION_COUNT:
-        return MantelTest(pairs, observed, None)
-    return MantelTest(pairs, observed, (1 + hits) / (1 + PERMUTATION_COUNT))
+        hits += not abs(drawn_correlation) < abs(observed_correlation) - 1e-12
+    if unknown_count > _MAX_UNKNOWN_SHARE * PERMUTATION_COUNT:
+        return MantelTest(pairs, observed_correlation, None)
+    return MantelTest(pairs, observed_correlation, (1 + hits) / (1 + PERMUTATION_COUNT))
 
 
 def _correlation(first: Floats, second: Floats) -> float:
@@ -187,18 +187,20 @@ def match_reasons(
     has_reason = np.array([bool(reason.strip()) for reason in reasons])
     has_both = has_reason & np.array([bool(reason.strip()) for reason in judge_reasons])
     count = len(reasons)
-    own = []
-    others = []
+    own_cosines = []
+    other_cosines = []
     units = []
     for row in np.flatnonzero(has_both).tolist():
         peers = np.flatnonzero(has_reason & (item == item[row]) & (reviewer != reviewer[row]))
         if len(peers):
             rows = np.array([row, *peers.tolist()])
-            (near,) = cosines(vectors, np.array([count + row]), rows)
-            own.append(float(near[0]))
-            others.append(float(near[1:].mean()))
+            (peer_cosines,) = cosines(vectors, np.array([count + row]), rows)
+            own_cosines.append(float(peer_cosines[0]))
+            other_cosines.append(float(peer_cosines[1:].mean()))
             units.append(int(reviewer[row]))
-    if not own:
+    if not own_cosines:
         return ReasonMatch(0, None, None, None)
-    by_reviewer = mean_over(np.subtract(own, others), units)
-    return ReasonMatch(len(own), float(np.mean(own)), float(np.mean(others)), by_reviewer)
+    by_reviewer = mean_over(np.subtract(own_cosines, other_cosines), units)
+    return ReasonMatch(
+        len(own_cosines), float(np.mean(own_cosines)), float(np.mean(other_cosines)), by_reviewer
+    )

@@ -219,9 +219,9 @@ def report(scores: RunScores) -> Report:
         _question_table(questions),
     ]
     judge_rows = [
-        {**question, "judge": judge, **own}
+        {**question, "judge": judge, **judge_figures}
         for question in judges
-        for judge, own in question["judges"].items()
+        for judge, judge_figures in question["judges"].items()
     ]
     columns = {
         "scores by judge": "name",
@@ -284,7 +284,7 @@ def split_scores(scores: Scores) -> Figures:
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations: dict[str, Figures | None] = {}
-    unsplit = (
+    unsplit_reason = (
         f"one {SINGULAR_UNITS[describe_units(scores.units)]}" if units == 1 else _NO_SPLIT_REASON
     )
     if split is not None:
@@ -295,7 +295,7 @@ def split_scores(scores: Scores) -> Figures:
                 dict(zip(("name", "units", "variance", "raw", "share"), row, strict=True))
             )
         correlations = {
-            name: _correlation(estimate)
+            name: _correlation_figures(estimate)
             for name, estimate in zip(ids, split.correlations, strict=True)
         }
     return {
@@ -308,7 +308,7 @@ def split_scores(scores: Scores) -> Figures:
         "within_group": correlations.get("group"),
         "within_task": correlations.get("task"),
         "within_response": correlations.get("response"),
-        "why": unsplit if split is None else None,
+        "why": unsplit_reason if split is None else None,
     }
 
 
@@ -327,15 +327,15 @@ def agreement_of_judges(
         units |= zip(scores.responses, scores.units, strict=True)
         means[judge] = scores.means
     table = np.array([[row.get(response, np.nan) for response in units] for row in means.values()])
-    compared = table[[judge != last_judge for judge in means]]
+    compared_scores = table[[judge != last_judge for judge in means]]
     return {
         "name": question,
-        "responses": int(np.count_nonzero((~np.isnan(compared)).sum(axis=0) > 1)),
+        "responses": int(np.count_nonzero((~np.isnan(compared_scores)).sum(axis=0) > 1)),
         "judges": {
             judge: {"responses": len(row), "mean": fmean(row.values())}
             for judge, row in means.items()
         },
-        "alpha": alpha_interval(compared, "interval", tasks=list(units.values())),
+        "alpha": alpha_interval(compared_scores, "interval", tasks=list(units.values())),
     }
 
 
@@ -369,7 +369,7 @@ def compare_pairs(
     ]
 
 
-def _correlation(correlation: Estimate | None) -> Figures | None:
+def _correlation_figures(correlation: Estimate | None) -> Figures | None:
     """Return a correlation with its 95 % interval over units, and that of means of several values (Spearman-Brown)."""
     if correlation is None:
         return None

@@ -88,8 +88,8 @@ class ReportTable:
     @property
     def omission(self) -> list[str]:
         """Return a line that counts the rows that a person is not shown, if there are any."""
-        omitted = len(self.rows) - len(self.rows[: self.most])
-        return [f"... and {omitted} more (--json)"] if omitted else []
+        omitted_count = len(self.rows) - len(self.rows[: self.most])
+        return [f"... and {omitted_count} more (--json)"] if omitted_count else []
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,13 @@ class Report:
     @property
     def content(self) -> Iterator[str | ReportTable]:
         """Yield what a person reads: the conclusion, then the sections, with each symbol explained once."""
-        unexplained = dict(self.symbols)
+        unexplained_symbols = dict(self.symbols)
         for part in (self.conclusion, *([section] for section in self.sections)):
             for section in part:
                 yield from [section] if isinstance(section, str) else section.narrow()
-            printed = " ".join(text for section in part for text in _texts_of(section))
-            for symbol in [name for name in unexplained if _has_symbol(printed, name)]:
-                yield f"{symbol}: {unexplained.pop(symbol)}"
+            printed_text = " ".join(text for section in part for text in _texts_of(section))
+            for symbol in [name for name in unexplained_symbols if _has_symbol(printed_text, name)]:
+                yield f"{symbol}: {unexplained_symbols.pop(symbol)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures, and the conclusion if there is one."""
@@ -248,12 +248,12 @@ def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2)
             values[name] = value
     if not values:
         return f"{subject} was not measured"
-    ranked = sorted(values, key=values.__getitem__)
-    least, greatest = ranked[0], ranked[-1]
-    lowest = f"{subject} is {format_number(values[least], digits)} for {least}"
+    sorted_names = sorted(values, key=values.__getitem__)
+    least_name, greatest_name = sorted_names[0], sorted_names[-1]
+    lowest = f"{subject} is {format_number(values[least_name], digits)} for {least_name}"
     if len(values) == 1:
         return lowest
-    return f"{lowest}, up to {format_number(values[greatest], digits)} for {greatest}"
+    return f"{lowest}, up to {format_number(values[greatest_name], digits)} for {greatest_name}"
 
 
 def describe_series(subject: str, unit: str, series: PlotSeries, digits: int = 2) -> str:
@@ -264,10 +264,10 @@ def describe_series(subject: str, unit: str, series: PlotSeries, digits: int = 2
     if not points:
         return f"{subject} was not measured"
     (start, first), (end, last) = points[0], points[-1]
-    begin = f"{subject} is {format_number(first, digits)} at {unit} {_format_tick(start)}"
+    beginning = f"{subject} is {format_number(first, digits)} at {unit} {_format_tick(start)}"
     if len(points) == 1:
-        return begin
-    return f"{begin}, and {format_number(last, digits)} at {unit} {_format_tick(end)}"
+        return beginning
+    return f"{beginning}, and {format_number(last, digits)} at {unit} {_format_tick(end)}"
 
 
 def _format_tick(x: float | str) -> str:

@@ -122,13 +122,13 @@ def predict(
                 _mean_of_own_scores(part, counts, _draws(seed)) for seed in range(seeds)
             ]
         for index, count in enumerate(counts):
-            drawn = [means[index] for means in means_by_seed]
-            yield Predictions("own-history", count, np.stack(drawn))
+            drawn_means = [means[index] for means in means_by_seed]
+            yield Predictions("own-history", count, np.stack(drawn_means))
         history = _mean_of_others(part.score, _number_pools(part), _number_groups(part))
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        similar = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
-        for count, means in zip(counts, similar, strict=True):
+        neighbour_means = _mean_of_own_scores(part, counts, _Similarity(part, texts, vectorize))
+        for count, means in zip(counts, neighbour_means, strict=True):
             yield Predictions("neighbours", count, means[None])
     by_peers = _mean_of_others(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
@@ -159,8 +159,8 @@ def _mean_of_others(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
     addends = np.where(has_value, values, 0.0)
     number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
     sums = np.bincount(pool, addends)[pool] - np.bincount(subgroup, addends)[subgroup]
-    unknown = np.full(len(values), np.nan)
-    return np.asarray(np.divide(sums, number, out=unknown, where=number > 0.0))
+    unknown_means = np.full(len(values), np.nan)
+    return np.asarray(np.divide(sums, number, out=unknown_means, where=number > 0.0))
 
 
 def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> list[Floats]:
@@ -173,12 +173,12 @@ def _mean_of_own_scores(part: ScoredPart, counts: Sequence[int], order: Any) -> 
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
             sums = np.cumsum(part.score[history][first], axis=1)
-            usable = np.isfinite(keys).sum(axis=1)
+            usable_count = np.isfinite(keys).sum(axis=1)
             for values, count in zip(means, counts, strict=True):
-                used = np.minimum(count, usable)
-                last = np.maximum(used - 1, 0)[:, None]
+                used_count = np.minimum(count, usable_count)
+                last = np.maximum(used_count - 1, 0)[:, None]
                 totals = np.take_along_axis(sums, last, axis=1)[:, 0]
-                values[rows] = np.where(used > 0, totals / np.maximum(used, 1), np.nan)
+                values[rows] = np.where(used_count > 0, totals / np.maximum(used_count, 1), np.nan)
     return means
 
 
@@ -198,11 +198,13 @@ class _Similarity:
     def __call__(self, rows: Ints, history: Ints) -> Floats:
         judged = self._item[rows]
         others = self._item[history]
-        similar = cosines(self._vectors, judged, others)
-        usable = (
-            (similar < _NEAR_COPY_COSINE) & self._has_text[judged][:, None] & self._has_text[others]
+        similarity = cosines(self._vectors, judged, others)
+        is_usable = (
+            (similarity < _NEAR_COPY_COSINE)
+            & self._has_text[judged][:, None]
+            & self._has_text[others]
         )
-        return np.where(usable, -similar, np.inf)
+        return np.where(is_usable, -similarity, np.inf)
 
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
@@ -275,9 +277,9 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
             f"{ratings.path}: no rated item has a text; name a file of texts with --items"
         )
     tasks = []
-    for item, rated in by_item.items():
-        reviewers = [rating.reviewer for rating in rated]
-        tasks.append(item_to_task(ratings.path, item, rated, reviewers, texts))
+    for item, item_ratings in by_item.items():
+        reviewers = [rating.reviewer for rating in item_ratings]
+        tasks.append(item_to_task(ratings.path, item, item_ratings, reviewers, texts))
     return [task.model_dump_json(exclude_defaults=True).encode() + b"\n" for task in tasks]
 
 
@@ -319,7 +321,7 @@ class RunPredictions:
     bill: Bill = field(default_factory=Bill)
 
 
-def _answer(
+def _answer_of_verdicts(
     verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
 ) -> _Answer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
@@ -338,9 +340,11 @@ def _answer(
     scores = [float(v.native or 0.0) for v in confident_verdicts]
     if reduce == "mean":
         return _Answer(fmean(scores), confident_verdicts[0].reason, "")
-    empty = sum(v.status == "failed" for v in verdicts)
-    has_vote = np.arange(len(scores) + empty)[None] < len(scores)
-    majority = strict_majority(np.array([scores + [0.0] * empty]), has_vote, np.ones_like(has_vote))
+    empty_count = sum(v.status == "failed" for v in verdicts)
+    has_vote = np.arange(len(scores) + empty_count)[None] < len(scores)
+    majority = strict_majority(
+        np.array([scores + [0.0] * empty_count]), has_vote, np.ones_like(has_vote)
+    )
     if not majority.decided[0]:
         return _Answer(np.nan, "", "no majority")
     score = float(majority.value[0])
@@ -413,15 +417,15 @@ def join_runs(
                 f"also has {name} with {run.shots} examples and seed {run.seed}, as {first.run} has"
             )
             raise InputError(f"{run.run}: {problem}; leave one of the runs out")
-    ordered = sorted(runs_by_group.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
-    joined = []
+    sorted_runs = sorted(runs_by_group.items(), key=lambda item: (_judge_rank(item[0][0]), item[0]))
+    joined_columns = []
     for part in parts:
         columns = []
-        for (name, shots), seeds in ordered:
+        for (name, shots), seeds in sorted_runs:
             members = [seeds[seed] for seed in sorted(seeds)]
             columns.append(_join(part, name, shots, members, min_confidence, reduce))
-        joined.append(columns)
-    return joined
+        joined_columns.append(columns)
+    return joined_columns
 
 
 def _join(
@@ -433,23 +437,23 @@ def _join(
     reduce: SeedReduction,
 ) -> Predictions:
     answers = []
-    for cell in _cells(part, runs):
+    for cell in _predicted_cells(part, runs):
         verdicts: list[RecordedVerdict] = []
         for run in runs:
             verdicts += run.verdicts.get(cell, ())
-        answers.append(_answer(verdicts, min_confidence, reduce))
+        answers.append(_answer_of_verdicts(verdicts, min_confidence, reduce))
     values = [answer.value for answer in answers]
     problems = [answer.problem for answer in answers if answer.problem]
-    sent = [run.bill.tallies["sent"] for run in runs]
+    sent_tallies = [run.bill.tallies["sent"] for run in runs]
     cost = None
-    if not any(tally.unpriced for tally in sent):
-        cost = sum(tally.cost for tally in sent)
+    if not any(tally.unpriced for tally in sent_tallies):
+        cost = sum(tally.cost for tally in sent_tallies)
     return Predictions(
         name,
         shots,
         np.array([values]),
         left_out=Counter(problems),
-        calls=sum(tally.number for tally in sent),
+        calls=sum(tally.number for tally in sent_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
     )
@@ -463,7 +467,7 @@ def _judge_rank(name: str) -> int:
     return len(MODEL_JUDGES)
 
 
-def _cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
+def _predicted_cells(part: ScoredPart, runs: Sequence[RunPredictions]) -> Iterator[_Cell]:
     """Yield the cell of each rating; ratings without a dimension are of the only one that the runs have."""
     dimension = part.dimension
     if dimension is None:
@@ -478,23 +482,26 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
 
     Raises `InputError` for a run that predicts none of the ratings.
     """
-    rated: set[_Cell] = set()
+    rated_cells: set[_Cell] = set()
     for part in parts:
-        rated.update(_cells(part, runs))
+        rated_cells.update(_predicted_cells(part, runs))
     for run in runs:
-        unrated = len(run.verdicts.keys() - rated)
-        if unrated == len(run.verdicts):
+        unrated_count = len(run.verdicts.keys() - rated_cells)
+        if unrated_count == len(run.verdicts):
             problem = (
                 "predicts none of the ratings: responses, reviewers or dimensions have other names"
             )
             cells = []
-            for dimension, reviewer, item in (min(run.verdicts, default=("",) * 3), min(rated)):
+            for dimension, reviewer, item in (
+                min(run.verdicts, default=("",) * 3),
+                min(rated_cells),
+            ):
                 cells.append(f"{quote(reviewer)} on {quote(dimension)} of {quote(item)}")
             examples = f"it has {cells[0]}, and the ratings have {cells[1]}"
             hint = "a response needs the id of the rated item"
             raise InputError(f"{run.run}: {problem} ({examples}); {hint}")
-        if unrated:
-            yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated}"
+        if unrated_count:
+            yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated_count}"
 
 
 _MAX_LEVELS = 101
@@ -538,8 +545,8 @@ def report(
     for part, columns in judged:
         best = _most_shots(columns)
         all_ratings = np.ones(len(part.score), dtype=bool)
-        compared = _predicting_judges(best)
-        tests = _test_against_people(part, compared)
+        compared_judges = _predicting_judges(best)
+        tests = _test_against_people(part, compared_judges)
         for row in _measure(part, all_ratings, None, best, level):
             judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
@@ -548,11 +555,11 @@ def report(
                 rows = part.domain == index
                 judges_by_domain += _measure(part, rows, name or "none", best, level)
         curve += _measure(part, all_ratings, None, columns, level)
-        differences += _differences(part, compared)
+        differences += _differences(part, compared_judges)
         reasons += _relate_reasons(part, best, vectorize)
         matches += _match_reasons(part, best, vectorize)
         side_by_side += _reasons_side_by_side(part, best)
-        reviewers += _by_reviewer(part, compared)
+        reviewers += _by_reviewer(part, compared_judges)
     figures = {
         "level": level,
         "judges": judges + judges_by_domain,
@@ -563,13 +570,13 @@ def report(
         "side_by_side": side_by_side,
         "reviewers": reviewers,
     }
-    blind = [row for row in judges if row["judge"] not in PEER_BASELINES]
+    blind_judges = [row for row in judges if row["judge"] not in PEER_BASELINES]
     return Report(
         figures,
         list(_sections(figures)),
         list(_notes(judged)),
         list(_plots(figures)),
-        conclude_reviewers(blind, differences, sizes),
+        conclude_reviewers(blind_judges, differences, sizes),
         symbols.REVIEWERS,
     )
 
@@ -586,8 +593,8 @@ def _predicting_judges(columns: Sequence[Predictions]) -> list[Predictions]:
 
 def _commonly_predicted(columns: Sequence[Predictions]) -> Bools:
     """Return the ratings that all judges predict which predict any, [n]."""
-    answered = [prediction.answered for prediction in _predicting_judges(columns)]
-    return np.asarray(np.logical_and.reduce(answered))
+    is_answered = [prediction.answered for prediction in _predicting_judges(columns)]
+    return np.asarray(np.logical_and.reduce(is_answered))
 
 
 def _measure(
@@ -597,22 +604,22 @@ def _measure(
     columns: Sequence[Predictions],
     level: AlphaLevel,
 ) -> Iterator[Figures]:
-    compared = _commonly_predicted(columns) & rows
+    is_compared = _commonly_predicted(columns) & rows
     for prediction in columns:
-        common = compared & prediction.answered
-        errors = (prediction.values - part.score)[:, common]
-        answered = int((prediction.answered & rows).sum())
-        alpha = _alpha(part, prediction.values, common, level)
-        rmse = float(np.sqrt((errors**2).mean())) if common.any() else None
-        mae = mean_over(np.abs(errors).mean(axis=0), part.reviewer[common])
+        is_common = is_compared & prediction.answered
+        errors = (prediction.values - part.score)[:, is_common]
+        answered_count = int((prediction.answered & rows).sum())
+        alpha = _alpha(part, prediction.values, is_common, level)
+        rmse = float(np.sqrt((errors**2).mean())) if is_common.any() else None
+        mae = mean_over(np.abs(errors).mean(axis=0), part.reviewer[is_common])
         yield {
             "dimension": part.dimension,
             "domain": domain,
             "judge": prediction.judge,
             "shots": prediction.shots,
-            "answered": answered,
-            "coverage": answered / int(rows.sum()),
-            "n": int(common.sum()),
+            "answered": answered_count,
+            "coverage": answered_count / int(rows.sum()),
+            "n": int(is_common.sum()),
             "alpha": alpha,
             "rmse": rmse,
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
@@ -630,8 +637,8 @@ def _alpha(part: ScoredPart, values: Floats, rows: Bools, level: AlphaLevel) -> 
     middles = (levels[1:] + levels[:-1]) / 2.0
     is_level = np.eye(len(levels))
     by_seed = []
-    for predicted in values:
-        level_of_prediction = np.searchsorted(middles, predicted[rows])
+    for predicted_scores in values:
+        level_of_prediction = np.searchsorted(middles, predicted_scores[rows])
         counts = is_level[level_of_prediction] + is_level[level_of_score[rows]]
         by_seed.append(alphas_without(counts, levels, level, part.reviewer[rows]))
     alphas = np.mean(by_seed, axis=0)
@@ -656,8 +663,8 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
         row["nearer"] = int((sums < 0).sum())
         row["farther"] = int((sums > 0).sum())
         rows.append(row)
-    adjusted = holm([row["absolute_p"] for row in rows])
-    for row, p in zip(rows, adjusted, strict=True):
+    adjusted_p = holm([row["absolute_p"] for row in rows])
+    for row, p in zip(rows, adjusted_p, strict=True):
         row["absolute_p"] = p
     return rows
 
@@ -718,16 +725,16 @@ def _reasons_side_by_side(part: ScoredPart, columns: Sequence[Predictions]) -> l
     """Return each judge's reason and the person's own, where both gave one; the largest error comes first."""
     rows = []
     for prediction in columns:
-        predicted = prediction.values.mean(axis=0)
+        mean_predictions = prediction.values.mean(axis=0)
         for index, (own, other) in enumerate(zip(part.reasons, prediction.reasons, strict=False)):
-            if own.strip() and other.strip() and not np.isnan(predicted[index]):
+            if own.strip() and other.strip() and not np.isnan(mean_predictions[index]):
                 row = {
                     "dimension": part.dimension,
                     "judge": prediction.judge,
                     "reviewer": part.names[part.reviewer[index]],
                     "item": part.items[part.item[index]],
                     "score": float(part.score[index]),
-                    "predicted": float(predicted[index]),
+                    "predicted": float(mean_predictions[index]),
                     "reviewer_reason": own,
                     "judge_reason": other,
                 }
@@ -760,12 +767,12 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     )
     peers = [row for row in figures["judges"] if row["judge"] in PEER_BASELINES]
     yield _judge_table("judge that uses others' scores of the item", peers)
-    several: list[Figures] = []
+    curve_rows: list[Figures] = []
     for _, rows_of_judge in groupby(figures["curve"], lambda row: (row["dimension"], row["judge"])):
         curve = list(rows_of_judge)
         if len(curve) > 1 or curve[0]["shots"] == 0:
-            several += curve
-    yield _judge_table("by examples", several)
+            curve_rows += curve
+    yield _judge_table("by examples", curve_rows)
     yield _difference_table(figures["differences"])
     columns = ("reasons_of", "pairs", "correlation", "p")
     rows = [[part_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
@@ -832,8 +839,8 @@ def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
     rows = []
     for row in judges:
         shots = "all" if row["shots"] is None and row["judge"] in OWN_BASELINES else row["shots"]
-        measured = [row[column] for column in columns]
-        rows.append([part_name(row), row["judge"], shots, *measured])
+        row_figures = [row[column] for column in columns]
+        rows.append([part_name(row), row["judge"], shots, *row_figures])
     return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
 
 

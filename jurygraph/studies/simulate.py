@@ -76,10 +76,10 @@ class Setting:
     @property
     def shares(self) -> Floats:
         """Return P(z) of each agent's items, [agents, 3]."""
-        right = np.array(self.qualities)
-        rest = 1.0 - right
+        right_share = np.array(self.qualities)
+        rest = 1.0 - right_share
         return np.column_stack(
-            [(1.0 - PARTLY_RIGHT_SHARE) * rest, PARTLY_RIGHT_SHARE * rest, right]
+            [(1.0 - PARTLY_RIGHT_SHARE) * rest, PARTLY_RIGHT_SHARE * rest, right_share]
         )
 
 
@@ -164,10 +164,10 @@ def simulate_with(
     )
 
 
-def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
+def _draw_classes(cumulative_shares: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
     # without the last column: its sum may be just below 1, and a draw above it would be of a fourth class
-    is_above = generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]
+    is_above = generator.random(len(cumulative_shares))[:, None] >= cumulative_shares[:, :-1]
     return np.asarray(is_above.sum(axis=1))
 
 
@@ -199,8 +199,8 @@ def _read_configurations() -> dict[str, Configuration]:
         for field, value in row.items():
             row[field] = tuple(value) if isinstance(value, list) else value
         sweep = row.pop("sweep")
-        printed = [row.pop(figure) for figure in FIGURE_NAMES]
-        configurations[name] = Configuration(sweep, Setting(**row), *printed)
+        paper_figures = [row.pop(figure) for figure in FIGURE_NAMES]
+        configurations[name] = Configuration(sweep, Setting(**row), *paper_figures)
     return configurations
 
 
@@ -218,52 +218,52 @@ def recovery(
     share one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once; `advance` is
     called with 1 after each evaluation.
     """
-    measured = {}
+    figures_by_run = {}
     for setting in dict.fromkeys(settings.values()):
         for seed in seeds:
-            measured[setting, seed] = _measure_recovery(setting, seed)
+            figures_by_run[setting, seed] = _measure_recovery(setting, seed)
             advance(1)
     by_setting = {}
     for name, setting in settings.items():
-        by_setting[name] = np.array([measured[setting, seed] for seed in seeds])
+        by_setting[name] = np.array([figures_by_run[setting, seed] for seed in seeds])
     return by_setting
 
 
 def _measure_recovery(setting: Setting, seed: int) -> Floats:
-    simulated = stableval(setting, seed)
-    true = simulated.true_scores
-    rows = np.ones(len(simulated.item), dtype=np.bool_)
+    simulation = stableval(setting, seed)
+    true_scores = simulation.true_scores
+    rows = np.ones(len(simulation.item), dtype=np.bool_)
     figures = []
-    for estimated in scores_by_method(simulated, rows, preset="paper-synthetic"):
-        error = np.mean((estimated - true) ** 2)
-        accuracy = pair_order_accuracy(estimated, true)
-        figures.append([error, accuracy, tau_b(true, estimated)])
+    for estimated in scores_by_method(simulation, rows, preset="paper-synthetic"):
+        error = np.mean((estimated - true_scores) ** 2)
+        accuracy = pair_order_accuracy(estimated, true_scores)
+        figures.append([error, accuracy, tau_b(true_scores, estimated)])
     return np.array(figures)
 
 
-def scores_by_method(simulated: SimulatedEvaluation, rows: Bools, **model: Any) -> list[Floats]:
+def scores_by_method(simulation: SimulatedEvaluation, rows: Bools, **model: Any) -> list[Floats]:
     """Return the mean credit of each agent's items by these rows: [agents], by method, with a model of `fit`.
 
     Majority vote breaks ties towards the highest class. Each agent needs an item.
     """
-    columns = simulated.item[rows], simulated.annotator[rows], simulated.label[rows]
+    columns = simulation.item[rows], simulation.annotator[rows], simulation.label[rows]
     fitted = consensus.fit(*columns, n_classes=CLASS_COUNT, **model)
     majority = consensus.majority_vote(*columns, ties="highest", classes=range(CLASS_COUNT))
-    agents = len(simulated.setting.qualities)
+    agents = len(simulation.setting.qualities)
     scores = []
     for estimate in (majority, fitted.hard_labels(), fitted):
-        agent = np.array(estimate.items) // simulated.setting.items
+        agent = np.array(estimate.items) // simulation.setting.items
         credit = np.bincount(agent, weights=estimate.posterior @ CLASS_CREDITS, minlength=agents)
         items = np.bincount(agent, minlength=agents)
         scores.append(np.asarray(credit / items))
     return scores
 
 
-def pair_order_accuracy(scores: Floats, true: Floats) -> float:
+def pair_order_accuracy(scores: Floats, true_scores: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
     upper = np.triu_indices(len(scores), 1)
     signs = np.sign(np.subtract.outer(scores, scores))[upper]
-    expected = np.sign(np.subtract.outer(true, true))[upper]
+    expected = np.sign(np.subtract.outer(true_scores, true_scores))[upper]
     half = np.where(signs * expected == 0.0, 0.5, 0.0)
     return float(np.where(signs == expected, 1.0, half).mean())
 
@@ -320,11 +320,11 @@ def report(
     rows = _recovery_rows(configurations_of(parts), seeds, advance)
     decompr = simulate_decompr_theory(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
-    measured = f"seed {seeds[0]}"
+    seeds_text = f"seed {seeds[0]}"
     if len(seeds) > 1:
-        measured = f"means over seeds {seeds[0]} to {seeds[-1]}"
-        measured += " (standard error)" if rows else ""
-    sections: list[str | ReportTable] = [f"{measured}, and the paper's number"]
+        seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
+        seeds_text += " (standard error)" if rows else ""
+    sections: list[str | ReportTable] = [f"{seeds_text}, and the paper's number"]
     for name, title, digits in _TABLES:
         header = [title]
         for method in METHODS:
@@ -349,14 +349,16 @@ def _recovery_rows(
         row: Figures = {"name": name, "sweep": chosen[name].sweep}
         for index, figure in enumerate(FIGURE_NAMES):
             papers = getattr(chosen[name], figure)
-            scaled = _FIGURE_SCALES[figure] * values[:, :, index]
-            columns = zip(METHODS, scaled.T, papers, strict=True)
-            row[figure] = {method: _mean(by_seed, paper) for method, by_seed, paper in columns}
+            scaled_values = _FIGURE_SCALES[figure] * values[:, :, index]
+            columns = zip(METHODS, scaled_values.T, papers, strict=True)
+            row[figure] = {
+                method: _mean_of_seeds(by_seed, paper) for method, by_seed, paper in columns
+            }
         rows.append(row)
     return rows
 
 
-def _mean(by_seed: Floats, paper: float) -> SimulatedMean:
+def _mean_of_seeds(by_seed: Floats, paper: float) -> SimulatedMean:
     mean = float(by_seed.mean())
     if len(by_seed) < 2:
         return SimulatedMean(mean, None, paper)

@@ -77,7 +77,9 @@ def variance(scores: Sequence[float] | Floats) -> float:
     return 0.0 if estimate <= _ROUNDING_ERROR * _ROUNDING_ERROR * scale else estimate
 
 
-def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> Estimate | None:
+def semantic_to_repeat(
+    semantic_variances: Clustered, repeat_variances: Clustered, freedom: int
+) -> Estimate | None:
     """Return S/R = mean σ²_Sem / mean σ²_Rep · (d - 2) / d with d = Σ (R - 1), the `freedom` of all repeats.
 
     The factor is that by which the inverse of an estimated variance is too large on average: exact for equal normal
@@ -85,12 +87,12 @@ def semantic_to_repeat(semantic: Clustered, repeat: Clustered, freedom: int) -> 
     """
     if freedom <= _TOO_FEW_DEGREES:
         return None
-    return ratio_of_means(semantic, repeat, 1 - 2 / freedom)
+    return ratio_of_means(semantic_variances, repeat_variances, 1 - 2 / freedom)
 
 
-def wording_variance(semantic: Clustered, repeat: Clustered) -> Estimate | None:
+def wording_variance(semantic_variances: Clustered, repeat_variances: Clustered) -> Estimate | None:
     """Return mean σ²_Sem - mean σ²_Rep, the part of σ²_Sem that chance does not explain; 0 where it would be below."""
-    part = difference_of_means(semantic, repeat)
+    part = difference_of_means(semantic_variances, repeat_variances)
     if part is None:
         return None
     return part._replace(value=max(0.0, part.value)).within(0.0, math.inf)
@@ -139,7 +141,7 @@ def diagnose_drift(
     ranges = [np.ptp(shift) for shift in shifts]
     cluster = np.unique(clusters, return_inverse=True)[1]
     shift_variances = [variance(shift) for shift in shifts]
-    explained = ratio_interval(
+    explained_share = ratio_interval(
         np.bincount(cluster, shift_variances), np.bincount(cluster, variances)
     )
 
@@ -155,7 +157,7 @@ def diagnose_drift(
         mean_shift=divide_by_spread(sizes.mean()),
         p95_shift=divide_by_spread(np.quantile(sizes, 0.95)),
         shift_range=divide_by_spread(np.mean(ranges)),
-        explained=explained and explained.within(0.0, math.inf),
+        explained=explained_share and explained_share.within(0.0, math.inf),
     )
 
 
@@ -173,7 +175,7 @@ _DIGITS = 2
 _FEW_TASKS = 5
 
 
-class SeedUnit(NamedTuple):
+class ScoredPresentations(NamedTuple):
     """A unit s: the presentations of one response, as one judge scored them by one protocol."""
 
     judge: str
@@ -186,16 +188,16 @@ class SeedUnit(NamedTuple):
     def variants(self) -> list[PresentationScore]:
         return [row for row in self.rows if row.is_variant]
 
-    def with_families(self, families: set[str]) -> "SeedUnit":
+    def with_families(self, families: set[str]) -> "ScoredPresentations":
         return self._replace(rows=tuple(row for row in self.rows if row.family in families))
 
     def semantic(self) -> float | None:
         """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
-        return self._mean_variance(_group(self.variants, attrgetter("repeat")))
+        return self._mean_variance(_group_by(self.variants, attrgetter("repeat")))
 
     def repeat(self) -> float | None:
         """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
-        return self._mean_variance(_group(self.rows, attrgetter("input")))
+        return self._mean_variance(_group_by(self.rows, attrgetter("input")))
 
     def repeat_freedom(self) -> int:
         """Return Σ (R - 1) over inputs with R scores, the degrees of freedom of σ²_Rep."""
@@ -203,11 +205,11 @@ class SeedUnit(NamedTuple):
 
     def cv(self) -> float | None:
         """Return √σ²_Sem / mean; None where either is unknown or the mean is 0."""
-        semantic = self.semantic()
-        if semantic is None:
+        semantic_variance = self.semantic()
+        if semantic_variance is None:
             return None
         mean = fmean(row.score for row in self.variants)
-        return None if mean == 0.0 else math.sqrt(semantic) / abs(mean)
+        return None if mean == 0.0 else math.sqrt(semantic_variance) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
         variances = []
@@ -233,19 +235,19 @@ class SeedUnit(NamedTuple):
         return rows, people, (weights, utilities, scores)
 
 
-SeedMeasure = Callable[[SeedUnit], float | None]
+SeedMeasure = Callable[[ScoredPresentations], float | None]
 SEED_MEASURES: Mapping[str, SeedMeasure] = {
-    "semantic": SeedUnit.semantic,
-    "repeat": SeedUnit.repeat,
-    "cv": SeedUnit.cv,
+    "semantic": ScoredPresentations.semantic,
+    "repeat": ScoredPresentations.repeat,
+    "cv": ScoredPresentations.cv,
 }
 
 
-def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[SeedUnit]]:
-    by_protocol: dict[str, list[SeedUnit]] = {}
-    for (protocol, _), members in _group(rows, attrgetter("protocol", "unit")).items():
+def units_by_protocol(rows: Iterable[PresentationScore]) -> dict[str, list[ScoredPresentations]]:
+    by_protocol: dict[str, list[ScoredPresentations]] = {}
+    for (protocol, _), members in _group_by(rows, attrgetter("protocol", "unit")).items():
         first = members[0]
-        unit = SeedUnit(
+        unit = ScoredPresentations(
             judge=first.judge,
             quality=first.quality,
             cluster=first.task or first.seed,
@@ -277,13 +279,13 @@ def measure_stability(
     """
     rows = _choose_rows(presentations, qualities)
     by_protocol = units_by_protocol(rows)
-    every_unit: list[SeedUnit] = list(chain.from_iterable(by_protocol.values()))
+    every_unit: list[ScoredPresentations] = list(chain.from_iterable(by_protocol.values()))
     sizes = sorted({unit.stakeholders for unit in every_unit})
     if all(unit.semantic() is None for unit in every_unit):
         hint = "label each response with `seed` and `family`, and give every seed at least two variants"
-        failed = list_omissions(presentations.left_out)
-        if failed:
-            hint = f"{failed}; `jurygraph explain RUN --response ID` says why"
+        omission_text = list_omissions(presentations.left_out)
+        if omission_text:
+            hint = f"{omission_text}; `jurygraph explain RUN --response ID` says why"
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
@@ -297,22 +299,22 @@ def measure_stability(
         sections += _noise_tables(protocol, units, sizes, figures)
     protocols = by_protocol if len(by_protocol) > 1 else {}
     sections.append(
-        _table("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
+        _table_by_size("Table 2: σ²_Sem by protocol", "protocols", {}, protocols, sizes, figures)
     )
     for protocol, units in by_protocol.items():
         common = {"protocol": protocol}
         title = f"Table 10: {protocol}, σ²_Sem by family"
         by_family = _units_by_family(units)
-        sections.append(_table(title, "families", common, by_family, sizes, figures))
+        sections.append(_table_by_size(title, "families", common, by_family, sizes, figures))
         title = f"Table 5: {protocol}, σ²_Sem by weights on the same û"
         by_weighting = _reweight_units(units, own_weights)
-        sections.append(_table(title, "weightings", common, by_weighting, sizes, figures))
+        sections.append(_table_by_size(title, "weightings", common, by_weighting, sizes, figures))
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
     notes = list(_notes(presentations, every_unit, figures["ratios"]))
     if missing_weights:
         notes.append(missing_weights)
-    plot = _plot(figures["noise"], list(by_protocol), len(sizes))
+    plot = _noise_plot(figures["noise"], list(by_protocol), len(sizes))
     tasks = len({unit.cluster for unit in every_unit})
     conclusion = conclude_stability(figures["ratios"], tasks)
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
@@ -330,12 +332,14 @@ def _check_weights_of_tasks(
     return check_stakeholder_weights(own_weights, people)
 
 
-def _units_by_family(units: Sequence[SeedUnit]) -> dict[str, Sequence[SeedUnit]]:
+def _units_by_family(
+    units: Sequence[ScoredPresentations],
+) -> dict[str, Sequence[ScoredPresentations]]:
     """Return the units with the variants of a family alone, by its name, and after these the units themselves."""
     families: set[str] = set()
     for unit in units:
         families.update(row.family for row in unit.variants)
-    by_family: dict[str, Sequence[SeedUnit]] = {}
+    by_family: dict[str, Sequence[ScoredPresentations]] = {}
     for name in sorted(families):
         by_family[name] = [unit.with_families({name}) for unit in units]
     by_family["all variants"] = units
@@ -352,9 +356,9 @@ def _choose_rows(presentations: Presentations, qualities: Sequence[str]) -> list
     return [row for row in presentations.rows if not qualities or row.quality in qualities]
 
 
-def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
+def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
     inputs = {row.input for row in unit.variants}
-    measured = {name: measure(unit) for name, measure in SEED_MEASURES.items()}
+    measures = {name: measure(unit) for name, measure in SEED_MEASURES.items()}
     return {
         "protocol": protocol,
         "judge": unit.judge,
@@ -362,12 +366,12 @@ def _unit_figures(protocol: str, unit: SeedUnit) -> Figures:
         "quality": unit.quality,
         "stakeholders": unit.stakeholders,
         "variants": len(inputs),
-        **measured,
+        **measures,
     }
 
 
 def _measure_clusters(
-    units: Iterable[SeedUnit], size: int, measure: SeedMeasure
+    units: Iterable[ScoredPresentations], size: int, measure: SeedMeasure
 ) -> dict[str, list[float]]:
     by_cluster: dict[str, list[float]] = {}
     for unit in units:
@@ -378,7 +382,9 @@ def _measure_clusters(
 
 
 def _growths(
-    units: Sequence[SeedUnit], sizes: Sequence[int], measure: SeedMeasure = SeedUnit.semantic
+    units: Sequence[ScoredPresentations],
+    sizes: Sequence[int],
+    measure: SeedMeasure = ScoredPresentations.semantic,
 ) -> Figures:
     """Return the mean of a measure at the largest over that at the smallest number of stakeholders, in two ways.
 
@@ -387,19 +393,19 @@ def _growths(
     """
     if len(sizes) < 2:
         return {"growth": None, "growth_same_families": None}
-    smallest, largest = sizes[0], sizes[-1]
+    smallest_size, largest_size = sizes[0], sizes[-1]
 
-    def divide_means(chosen: Sequence[SeedUnit]) -> Estimate | None:
-        largest_measures = _measure_clusters(chosen, largest, measure)
-        smallest_measures = _measure_clusters(chosen, smallest, measure)
+    def divide_means(chosen: Sequence[ScoredPresentations]) -> Estimate | None:
+        largest_measures = _measure_clusters(chosen, largest_size, measure)
+        smallest_measures = _measure_clusters(chosen, smallest_size, measure)
         return ratio_of_means(largest_measures, smallest_measures)
 
-    families = _families_at(smallest, units) & _families_at(largest, units)
+    families = _families_at(smallest_size, units) & _families_at(largest_size, units)
     common = [unit.with_families(families) for unit in units]
     return {"growth": divide_means(units), "growth_same_families": divide_means(common)}
 
 
-def _families_at(size: int, units: Sequence[SeedUnit]) -> set[str]:
+def _families_at(size: int, units: Sequence[ScoredPresentations]) -> set[str]:
     families: set[str] = set()
     for unit in units:
         if unit.stakeholders == size:
@@ -411,20 +417,24 @@ _RESTRICTIVENESS_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low
 """The rows of Table 1 that pool judges, by name, and the bands of quality in them."""
 
 
-def _rows_of_noise(units: Sequence[SeedUnit]) -> dict[tuple[str, str], list[SeedUnit]]:
+def _rows_of_noise(
+    units: Sequence[ScoredPresentations],
+) -> dict[tuple[str, str], list[ScoredPresentations]]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows: dict[tuple[str, str], list[SeedUnit]] = _group(units, attrgetter("judge", "quality"))
+    rows: dict[tuple[str, str], list[ScoredPresentations]] = _group_by(
+        units, attrgetter("judge", "quality")
+    )
     if len(rows) > 1:
         for name, bands in _RESTRICTIVENESS_BANDS.items():
-            pooled = [unit for unit in units if unit.quality.casefold() in bands]
-            if pooled:
-                rows[name, "-"] = pooled
+            pooled_units = [unit for unit in units if unit.quality.casefold() in bands]
+            if pooled_units:
+                rows[name, "-"] = pooled_units
         rows[_ALL_BANDS, _ALL_BANDS] = list(units)
     return rows
 
 
 def _noise_tables(
-    protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
+    protocol: str, units: Sequence[ScoredPresentations], sizes: Sequence[int], figures: Figures
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
     cells: list[list[object]] = []
@@ -455,23 +465,23 @@ def _noise_tables(
     yield ReportTable.of(columns, rows, left=2, digits=_DIGITS)
 
 
-def _wording_figures(units: Sequence[SeedUnit], size: int) -> Figures:
+def _wording_figures(units: Sequence[ScoredPresentations], size: int) -> Figures:
     """Return S/R, its degrees of freedom and the part of wording alone, of units with so many stakeholders."""
-    semantic = _measure_clusters(units, size, SeedUnit.semantic)
-    repeat = _measure_clusters(units, size, SeedUnit.repeat)
+    semantic_variances = _measure_clusters(units, size, ScoredPresentations.semantic)
+    repeat_variances = _measure_clusters(units, size, ScoredPresentations.repeat)
     freedom = sum(unit.repeat_freedom() for unit in units if unit.stakeholders == size)
     return {
-        "semantic_to_repeat": semantic_to_repeat(semantic, repeat, freedom),
+        "semantic_to_repeat": semantic_to_repeat(semantic_variances, repeat_variances, freedom),
         "repeat_freedom": freedom,
-        "wording_alone": wording_variance(semantic, repeat),
+        "wording_alone": wording_variance(semantic_variances, repeat_variances),
     }
 
 
-def _table(
+def _table_by_size(
     title: str,
     name: str,
     common: Figures,
-    units_by_key: Mapping[str, Sequence[SeedUnit]],
+    units_by_key: Mapping[str, Sequence[ScoredPresentations]],
     sizes: Sequence[int],
     figures: Figures,
 ) -> ReportTable:
@@ -479,9 +489,9 @@ def _table(
 
     Table 10 ends with σ²_Rep of the same units.
     """
-    rows = [(key, units, SeedUnit.semantic) for key, units in units_by_key.items()]
+    rows = [(key, units, ScoredPresentations.semantic) for key, units in units_by_key.items()]
     if name == "families":
-        rows.append(("exact repeats", units_by_key["all variants"], SeedUnit.repeat))
+        rows.append(("exact repeats", units_by_key["all variants"], ScoredPresentations.repeat))
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
@@ -496,10 +506,10 @@ def _table(
 
 
 def _reweight_units(
-    units: Sequence[SeedUnit], own_weights: OwnWeights | None
-) -> dict[str, list[SeedUnit]]:
+    units: Sequence[ScoredPresentations], own_weights: OwnWeights | None
+) -> dict[str, list[ScoredPresentations]]:
     """Return the units with the scores that each weighting gives the same utilities, by its name (Table 5)."""
-    by_weighting: dict[str, list[SeedUnit]] = {}
+    by_weighting: dict[str, list[ScoredPresentations]] = {}
     for unit in units:
         if not all(row.utilities for row in unit.rows):
             continue
@@ -513,12 +523,12 @@ def _reweight_units(
             for name, weights in weightings.items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
-        for name, reweighted in rows.items():
-            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(reweighted)))
+        for name, reweighted_rows in rows.items():
+            by_weighting.setdefault(name, []).append(unit._replace(rows=tuple(reweighted_rows)))
     return by_weighting
 
 
-def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
+def variance_digits(cells: Iterable[object], least_digits: int = _DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
     sizes = []
     for cell in cells:
@@ -526,13 +536,13 @@ def variance_digits(cells: Iterable[object], least: int = _DIGITS) -> int:
         value = estimate.value if estimate else cell
         if isinstance(value, float):
             sizes.append(abs(value))
-    largest = max(sizes, default=0.0)
-    if largest == 0.0 or largest >= 0.1:
-        return least
-    return max(least, 4, 1 - math.floor(math.log10(largest)))
+    largest_value = max(sizes, default=0.0)
+    if largest_value == 0.0 or largest_value >= 0.1:
+        return least_digits
+    return max(least_digits, 4, 1 - math.floor(math.log10(largest_value)))
 
 
-def _group(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -540,20 +550,20 @@ def _group(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[An
 
 
 def _drift_sections(
-    protocol: str, units: Sequence[SeedUnit], sizes: Sequence[int], figures: Figures
+    protocol: str, units: Sequence[ScoredPresentations], sizes: Sequence[int], figures: Figures
 ) -> Iterator[str | ReportTable]:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells: list[list[object]] = []
-    worst: list[tuple[float, PresentationScore, Figures]] = []
+    worst_presentations: list[tuple[float, PresentationScore, Figures]] = []
     for size in sizes:
         clusters = []
         arrays = []
         for unit in units:
-            weighted = unit.weight_arrays() if unit.stakeholders == size else None
-            if weighted is not None:
+            weight_arrays = unit.weight_arrays() if unit.stakeholders == size else None
+            if weight_arrays is not None:
                 clusters.append(unit.cluster)
-                arrays.append(weighted[2])
-                worst.append(_worst_variant(*weighted))
+                arrays.append(weight_arrays[2])
+                worst_presentations.append(_worst_variant(*weight_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
             record = {"protocol": protocol, "stakeholders": size, **summary._asdict()}
@@ -571,8 +581,8 @@ def _drift_sections(
         "w Var share",
     )
     yield ReportTable([f"Table 3: {protocol}, n", *header], cells, digits=3)
-    if worst:
-        shift, row, people = max(worst, key=lambda variant: abs(variant[0]))
+    if worst_presentations:
+        shift, row, people = max(worst_presentations, key=lambda variant: abs(variant[0]))
         record = {
             "protocol": protocol,
             "judge": row.judge,
@@ -596,28 +606,30 @@ def _worst_variant(
     weights, utilities, _ = arrays
     means = weights.mean(axis=0)
     shift = weight_shift(weights, means, utilities)
-    worst = int(np.abs(shift).argmax())
-    utility = utilities[worst]
-    change = weights[worst] - means
-    table = np.array([weights[worst], means, change, utility, change * utility]).T.tolist()
+    worst_index = int(np.abs(shift).argmax())
+    utility = utilities[worst_index]
+    change = weights[worst_index] - means
+    table = np.array([weights[worst_index], means, change, utility, change * utility]).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
     breakdown = {}
     for person, row in zip(people, table, strict=True):
         breakdown[person] = dict(zip(names, row, strict=True))
-    return float(shift[worst]), rows[worst], breakdown
+    return float(shift[worst_index]), rows[worst_index], breakdown
 
 
-def _plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
+def _noise_plot(noise: Sequence[Figures], protocols: Sequence[str], sizes: int) -> Plot:
     """Return σ²_Sem over numbers of stakeholders, of all judges and bands of quality: the last rows of a protocol."""
     series = []
-    named: dict[str, object] = {}
+    cells_by_name: dict[str, object] = {}
     for protocol in protocols:
         rows = [row for row in noise if row["protocol"] == protocol][-sizes:]
         by_size = {str(row["stakeholders"]): row["semantic"] for row in rows}
-        named |= {f"{protocol}, {size} stakeholders": cell for size, cell in by_size.items()}
+        cells_by_name |= {
+            f"{protocol}, {size} stakeholders": cell for size, cell in by_size.items()
+        }
         series.append(PlotSeries.with_intervals(protocol, by_size))
-    digits = variance_digits(list(named.values()))
-    title = describe_range("The noise of wording, σ²_Sem,", named, digits)
+    digits = variance_digits(list(cells_by_name.values()))
+    title = describe_range("The noise of wording, σ²_Sem,", cells_by_name, digits)
     return Plot(title, "points", series, x_label="stakeholders", y_label="σ²_Sem, 95 % interval")
 
 
@@ -632,12 +644,12 @@ def _headline(rows: Sequence[PresentationScore]) -> str:
 
 
 def _notes(
-    presentations: Presentations, units: Sequence[SeedUnit], ratios: Sequence[Figures]
+    presentations: Presentations, units: Sequence[ScoredPresentations], ratios: Sequence[Figures]
 ) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
-    single = {unit.rows[0].seed for unit in units if unit.semantic() is None}
-    if single:
-        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(single)}"
+    single_seeds = {unit.rows[0].seed for unit in units if unit.semantic() is None}
+    if single_seeds:
+        yield f"omitted from σ²_Sem, responses with fewer than two scored variants: {len(single_seeds)}"
     if all(unit.repeat() is None for unit in units):
         hint = "score with `samples: 5` and the param `rotate: false`"
         yield f"no input was scored twice, so σ²_Rep and S/R are not measured; {hint}"
@@ -698,23 +710,25 @@ def measure_signal(
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
         )
-    groups = list(_groups(units, fmean(noises), correct))
+    groups = list(_group_signals(units, fmean(noises), correct))
     if not groups:
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
         )
-    together = _measure_together(groups, units)
+    signal_of_all = _measure_together(groups, units)
     terms = list(_terms_by_size(units))
     flips: list[Figures] = []
     if cut is not None:
         for unit in units:
             flips += _count_flips(unit, cut)
     name = units[0].rows[0].protocol
-    figures = {"protocol": name, "correct": correct, "groups": groups, "together": together}
+    figures = {"protocol": name, "correct": correct, "groups": groups, "together": signal_of_all}
     figures |= {"terms": terms, "flips": flips}
     sections: list[str | ReportTable] = [
         f"{name}: {len(groups)} groups, scores from 1 to 10",
-        ReportTable(["of all groups together", "value (95 %)"], list(together.items()), digits=3),
+        ReportTable(
+            ["of all groups together", "value (95 %)"], list(signal_of_all.items()), digits=3
+        ),
         _group_table(groups, correct),
         _terms_table(terms),
     ]
@@ -722,14 +736,14 @@ def measure_signal(
         sections += _flip_sections(flips, cut)
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
     marks = [(correct, "wanted")]
-    sure = sum((sign or 0.0) >= correct for sign in signs.y)
-    title = f"The sign is right with P ≥ {correct:g} in {sure} of {len(groups)} groups"
+    sure_count = sum((sign or 0.0) >= correct for sign in signs.y)
+    title = f"The sign is right with P ≥ {correct:g} in {sure_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
     notes = list(_signal_notes(presentations, groups))
     return Report(figures, sections, notes, [plot], symbols=symbols.WORDING)
 
 
-def _measure_noise(units: Iterable[SeedUnit]) -> list[float]:
+def _measure_noise(units: Iterable[ScoredPresentations]) -> list[float]:
     """Return σ²_Sem of the units that have two variants."""
     noises = []
     for unit in units:
@@ -749,8 +763,8 @@ def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
         "P(correct sign)": "sign_correct",
         f"variants for {correct:g}": "variants",
     }
-    ordered = sorted(groups, key=lambda group: group.sign_correct)
-    rows = [group._asdict() for group in ordered]
+    sorted_groups = sorted(groups, key=lambda group: group.sign_correct)
+    rows = [group._asdict() for group in sorted_groups]
     digits = variance_digits((group.noise for group in groups), 3)
     return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS)
 
@@ -769,7 +783,7 @@ def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | Repor
 
 
 def _measure_together(
-    groups: Sequence[GroupSignal], units: Sequence[SeedUnit]
+    groups: Sequence[GroupSignal], units: Sequence[ScoredPresentations]
 ) -> dict[str, IntervalCell | None]:
     """Return the mean signal of groups over the mean noise of responses, and P(correct sign) at this SNR.
 
@@ -799,7 +813,7 @@ def _measure_together(
 
 def _choose_units(
     presentations: Presentations, protocol: str | None, source: str
-) -> list[SeedUnit]:
+) -> list[ScoredPresentations]:
     by_protocol = units_by_protocol(presentations.rows)
     name = protocol
     if not name:
@@ -814,13 +828,15 @@ def _choose_units(
     return by_protocol[name]
 
 
-def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterator[GroupSignal]:
-    for (_, task), members in _group(units, attrgetter("judge", "cluster")).items():
+def _group_signals(
+    units: Sequence[ScoredPresentations], pooled_noise: float, correct: float
+) -> Iterator[GroupSignal]:
+    for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue
         noises = _measure_noise(members)
-        noise = fmean(noises) if noises else pooled
+        noise = fmean(noises) if noises else pooled_noise
         rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
         variants = None
@@ -831,13 +847,13 @@ def _groups(units: Sequence[SeedUnit], pooled: float, correct: float) -> Iterato
         yield GroupSignal(task, size, spread, noise, bool(noises), snr, sign, variants)
 
 
-def _original_score(unit: SeedUnit) -> float:
+def _original_score(unit: ScoredPresentations) -> float:
     """Return the score of the response as it is, or of its first variant where only variants were scored."""
-    originals = [row.score for row in unit.rows if not row.is_variant]
-    return originals[0] if originals else unit.rows[0].score
+    original_scores = [row.score for row in unit.rows if not row.is_variant]
+    return original_scores[0] if original_scores else unit.rows[0].score
 
 
-def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
+def _terms_by_size(units: Sequence[ScoredPresentations]) -> Iterator[Figures]:
     """Yield the means over units of Theorem 1's terms, and of Proposition 1's Term II, by number of stakeholders."""
     # the weight of one alone cannot drift
     for size in sorted({unit.stakeholders for unit in units} - {0, 1}):
@@ -845,9 +861,9 @@ def _terms_by_size(units: Sequence[SeedUnit]) -> Iterator[Figures]:
         exchangeable = []
         totals = []
         for unit in units:
-            weighted = unit.weight_arrays() if unit.stakeholders == size else None
-            if weighted is not None:
-                weights, utilities, scores = weighted[2]
+            weight_arrays = unit.weight_arrays() if unit.stakeholders == size else None
+            if weight_arrays is not None:
+                weights, utilities, scores = weight_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))
                 terms.append(estimate_terms(weights, utilities, scores))
                 exchangeable.append(exchangeable_aggregation(utilities.mean(axis=0), drift))
@@ -881,7 +897,7 @@ def _terms_table(terms: Sequence[Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=digits)
 
 
-def _count_flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
+def _count_flips(unit: ScoredPresentations, cut: float) -> Iterator[Figures]:
     """Yield the share of a response's variants on the other side of the cut than their mean, and what makes it stable.
 
     With normal noise, the mean of K variants is on one side with probability Φ(√K |mean - cut| / σ).
@@ -902,9 +918,9 @@ def _count_flips(unit: SeedUnit, cut: float) -> Iterator[Figures]:
 
 def _signal_notes(presentations: Presentations, groups: Sequence[GroupSignal]) -> Iterator[str]:
     yield from omission_notes(presentations.left_out)
-    pooled = sum(not group.has_own_noise for group in groups)
-    if pooled:
-        yield f"groups without variants, which take the mean noise of the others: {pooled}"
+    pooled_count = sum(not group.has_own_noise for group in groups)
+    if pooled_count:
+        yield f"groups without variants, which take the mean noise of the others: {pooled_count}"
     yield (
         "SNR and P(correct sign) of a single group are of one draw of its noise; how many groups have the wanted "
         "probability cannot be told from them"

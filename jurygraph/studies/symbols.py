@@ -3,8 +3,8 @@
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
 
-_ALPHA = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
-AGREEMENT = {"alpha": _ALPHA, "α": _ALPHA}
+_ALPHA_TEXT = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
+AGREEMENT = {"alpha": _ALPHA_TEXT, "α": _ALPHA_TEXT}
 ALTERNATIVE_ANNOTATOR = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",

@@ -20,9 +20,9 @@ MAX_DECIMAL_PLACES = 50
 """Decimals up to which a result is written out; a longer one is rounded to 20 digits."""
 _ROUNDED_DIGITS = 20
 _MAX_ROUNDED_PLACES = 100
-_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
+_NUMBER_PATTERN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?![\w.])"
 _TOKEN_PATTERN = re.compile(
-    rf"(?:{_NUMBER}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
+    rf"(?:{_NUMBER_PATTERN}|min|max|abs|round|sum|\*\*|//|[<>=!]=|[-+*/%<>(),\[\]]|\s+)*", re.ASCII
 )
 
 
@@ -48,23 +48,23 @@ class Calculate(Tool):
 
 def calculate(expression: str) -> Fraction | bool:
     """Return the value of an expression. Raises ToolError for what is no arithmetic, or becomes too large."""
-    written = " ".join(expression.split())
+    spaced_expression = " ".join(expression.split())
     # Only these signs reach Python's parser, which could otherwise warn, or read names.
-    match = _TOKEN_PATTERN.match(written)
-    if match is None or match.end() < len(written):
+    match = _TOKEN_PATTERN.match(spaced_expression)
+    if match is None or match.end() < len(spaced_expression):
         position = 0 if match is None else match.end()
         raise ToolError(
             f"cannot be read at character {position + 1} of the expression; write numbers such as 1200.50, "
             "+ - * / // % **, parentheses, comparisons, and min, max, abs, round and sum"
         )
     try:
-        tree = ast.parse(written, mode="eval").body
+        tree = ast.parse(spaced_expression, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ToolError(
             "is no complete expression; write one such as (3 * 12.50 + 8) / 2"
         ) from error
     try:
-        return _value_of(tree, written)
+        return _value_of(tree, spaced_expression)
     except ZeroDivisionError as error:
         raise ToolError("divides by zero") from error
     except KeyError as error:
@@ -78,17 +78,17 @@ def format_value(value: Fraction | bool) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     for places in range(MAX_DECIMAL_PLACES + 1):
-        scaled = value * 10**places
-        if scaled.denominator == 1:
-            return _write_decimal(scaled.numerator, places)
+        scaled_value = value * 10**places
+        if scaled_value.denominator == 1:
+            return _write_decimal(scaled_value.numerator, places)
     digits = len(str(abs(value.numerator))) - len(str(value.denominator))
     places = max(0, _ROUNDED_DIGITS - digits)
-    rounded = _write_decimal(round(value * 10**places), places)
-    return f"{rounded} (rounded; exactly {value.numerator}/{value.denominator})"
+    rounded_text = _write_decimal(round(value * 10**places), places)
+    return f"{rounded_text} (rounded; exactly {value.numerator}/{value.denominator})"
 
 
-def _write_decimal(scaled: int, places: int) -> str:
-    return f"{Decimal(f'{scaled}e-{places}'):f}"
+def _write_decimal(scaled_value: int, places: int) -> str:
+    return f"{Decimal(f'{scaled_value}e-{places}'):f}"
 
 
 _TOO_LARGE_MESSAGE = f"a number has more than {MAX_BITS} bits; calculate with smaller ones"
@@ -140,15 +140,15 @@ _FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
 }
 
 
-def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
+def _value_of(tree: ast.expr, expression: str) -> Fraction | bool:
     """Return the value of a parsed expression; a part that is no arithmetic raises KeyError.
 
-    `written` has its numbers digit by digit, which floats have not.
+    `expression` has its numbers digit by digit, which floats have not.
     """
     numbers: dict[ast.AST, Fraction] = {}
     # Parts come before the whole that they belong to: without recursion any depth that was parsed can be computed.
     for node in reversed([*ast.walk(tree)]):
-        number = _number_of_node(node, numbers, written)
+        number = _number_of_node(node, numbers, expression)
         if number is None:
             continue
         if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > MAX_BITS:
@@ -164,12 +164,12 @@ def _value_of(tree: ast.expr, written: str) -> Fraction | bool:
 
 
 def _number_of_node(
-    node: ast.AST, numbers: Mapping[ast.AST, Fraction], written: str
+    node: ast.AST, numbers: Mapping[ast.AST, Fraction], expression: str
 ) -> Fraction | None:
     """Return the number that a node is, from those of its parts; None for other nodes, such as signs and names."""
     match node:
         case ast.Constant():
-            return Fraction(written[node.col_offset : node.end_col_offset])
+            return Fraction(expression[node.col_offset : node.end_col_offset])
         case ast.UnaryOp():
             return _UNARY_OPERATIONS[type(node.op)](numbers[node.operand])
         case ast.BinOp():

@@ -108,14 +108,20 @@ def _question_input(question: Question, view: TaskView, response: Response) -> E
     if question.needs or question.material != SUBMITTED_RESPONSE:
         raise ToolError("this check needs what only a deriver has; it cannot be run here")
     # A check sees no more than its judge, and the last reply alone where it would by itself.
-    seen = response.view("last_reply") if question.shown_part == "last_reply" else response
-    return EvaluatorInput(question, view, (seen,), ({},))
+    shown_response = (
+        response.view("last_reply") if question.shown_part == "last_reply" else response
+    )
+    return EvaluatorInput(question, view, (shown_response,), ({},))
 
 
 async def _describe_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
     rows = []
-    for question, given in zip(questions, answers, strict=True):
-        answer = await given if inspect.isawaitable(given) else given
+    for question, answer_or_awaitable in zip(questions, answers, strict=True):
+        answer = (
+            await answer_or_awaitable
+            if inspect.isawaitable(answer_or_awaitable)
+            else answer_or_awaitable
+        )
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
         met = verdict.counts_as_met if verdict.status == "ok" else None
         row = {

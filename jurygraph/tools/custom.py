@@ -65,11 +65,13 @@ class FunctionTool(CustomTool):
             hints = get_type_hints(target, include_extras=True)
         except (NameError, TypeError, ValueError) as error:
             raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
-        unknown = sorted(params.keys() - parameters.keys())
-        if unknown:
-            hint = did_you_mean(unknown[0], parameters) or f"there are {', '.join(parameters)}"
+        unknown_params = sorted(params.keys() - parameters.keys())
+        if unknown_params:
+            hint = (
+                did_you_mean(unknown_params[0], parameters) or f"there are {', '.join(parameters)}"
+            )
             raise ConfigError(
-                f"tool {name!r} has no argument {unknown[0]!r} for its params; {hint}"
+                f"tool {name!r} has no argument {unknown_params[0]!r} for its params; {hint}"
             )
         self._make_arguments(parameters, hints)
 

@@ -92,21 +92,21 @@ class TextDocument:
             raise ToolError("to_line is before from_line; exchange them")
         last = min(to_line or lines, from_line + MAX_LINES - 1, lines)
         spans: list[LineSpan] = []
-        following = f"from_line={last + 1}" if last < lines else ""
+        next_hint = f"from_line={last + 1}" if last < lines else ""
         length = 0
         for span in self._pieces(from_line, last, from_character):
             length += span.end - span.start + _ROW_LENGTH
             if length > MAX_CHARACTERS and spans:
-                following = f"from_line={span.line}"
+                next_hint = f"from_line={span.line}"
                 offset = self._offset(span)
                 if offset:
-                    following += f", from_character={offset}"
+                    next_hint += f", from_character={offset}"
                 break
             spans.append(span)
         rows = [
             f"[{lines:,} lines, {len(self.text):,} characters in all]",
             *self._rows(spans),
-            f"[more follows: read on with {following}]" if following else "[the end]",
+            f"[more follows: read on with {next_hint}]" if next_hint else "[the end]",
         ]
         return "\n".join(rows)
 
@@ -192,12 +192,12 @@ class TextDocument:
 
     def _rows(self, spans: Iterable[LineSpan]) -> Iterator[str]:
         """Yield the rows of spans, with the name of the part where the first row of a part is not its header."""
-        current = -1
+        current_part = -1
         for span in spans:
             index = bisect_right(self._part_starts, span.start) - 1
-            if index not in (-1, current) and span.start > self._part_starts[index]:
+            if index not in (-1, current_part) and span.start > self._part_starts[index]:
                 yield f"[in {self.parts[index].name}:]"
-            current = index
+            current_part = index
             yield self.row(span)
 
     def _pieces(self, first: int, last: int, from_character: int) -> Iterator[LineSpan]:

@@ -62,9 +62,9 @@ class ListFiles(RowTool):
     def run(self, inputs: ToolInput, arguments: ListArguments) -> str:
         scan = _workspace_of(inputs, arguments).scan(arguments.folder)
         pattern = arguments.pattern
-        sizes = {entry.path: entry.size for entry in scan if _matches(entry.path, pattern)}
+        sizes = {entry.path: entry.size for entry in scan if _path_matches(entry.path, pattern)}
         rows = [f"{sizes[path]:,} bytes| {path}" for path in sorted(sizes, key=_path_order)]
-        heading = f"[{_count(len(sizes), 'file')}{scan.note}]"
+        heading = f"[{_format_count(len(sizes), 'file')}{scan.note}]"
         return _first_rows(heading, rows[:MAX_LISTED], len(rows))
 
 
@@ -104,28 +104,28 @@ class Grep(RowTool):
     def run(self, inputs: ToolInput, arguments: GrepArguments) -> str:
         scan = _workspace_of(inputs, arguments).scan(arguments.folder)
         found: dict[str, FileMatches] = {}
-        searched = unread = searched_bytes = 0
+        searched_count = unread_count = searched_bytes = 0
         for entry in scan:
-            if not _matches(entry.path, arguments.pattern):
+            if not _path_matches(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
             content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_bytes)
             searched_bytes += len(content.data)
             text = decode(content)
             if text is None or content.is_cut:
-                unread += 1
+                unread_count += 1
             if text is None:
                 continue
-            searched += 1
+            searched_count += 1
             document = TextDocument(text)
             matches = document.find(arguments.text)
             if matches.total:
                 rows = [f"{entry.path}:{document.row(span)}" for span in matches.spans]
                 found[entry.path] = FileMatches(rows, matches.total)
         total = sum(matches.total for matches in found.values())
-        files = f"{len(found):,} of {_count(searched, 'file')}"
-        unread_files = f"; {unread:,} files are binary or too large" if unread else ""
-        heading = f"[{_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
+        files = f"{len(found):,} of {_format_count(searched_count, 'file')}"
+        unread_files = f"; {unread_count:,} files are binary or too large" if unread_count else ""
+        heading = f"[{_format_count(total, 'match', 'es')} in {files}{unread_files}{scan.note}]"
         all_rows = chain.from_iterable(found[path].rows for path in sorted(found, key=_path_order))
         return _first_rows(heading, [*islice(all_rows, MAX_FILE_MATCHES)], total)
 
@@ -137,10 +137,10 @@ class FileMatches(NamedTuple):
     total: int
 
 
-def _read_limited_file(entry: WorkspaceEntry, most: int) -> FileContent:
+def _read_limited_file(entry: WorkspaceEntry, max_bytes: int) -> FileContent:
     """Return the content of a file; one that is larger, or cannot be read, counts as binary."""
     with suppress(ToolError):  # no right to read it, for instance
-        if min(entry.size, MAX_FILE_BYTES) <= most:
+        if min(entry.size, MAX_FILE_BYTES) <= max_bytes:
             return entry.read()
     return _BINARY_CONTENT
 
@@ -164,7 +164,7 @@ def _workspace_of(inputs: ToolInput, arguments: WorkspaceArguments) -> Workspace
     return workspace
 
 
-def _matches(path: str, pattern: str | None) -> bool:
+def _path_matches(path: str, pattern: str | None) -> bool:
     """Return whether a path, or a file's name where the pattern has no slash, matches; `*` may cross folders."""
     if pattern is None:
         return True
@@ -174,14 +174,14 @@ def _matches(path: str, pattern: str | None) -> bool:
 
 def _first_rows(heading: str, rows: Sequence[str], total: int) -> str:
     """Return a heading, the first rows that have 7,000 characters in all, and how many of the total are missing."""
-    shown = rows_that_fit(rows, MAX_LIST_CHARACTERS)
-    if len(shown) < total:
-        shown.append(f"[{total - len(shown):,} more: name a folder or a pattern]")
-    return "\n".join([heading, *shown])
+    shown_rows = rows_that_fit(rows, MAX_LIST_CHARACTERS)
+    if len(shown_rows) < total:
+        shown_rows.append(f"[{total - len(shown_rows):,} more: name a folder or a pattern]")
+    return "\n".join([heading, *shown_rows])
 
 
-def _count(number: int, noun: str, ending: str = "s") -> str:
-    return f"{number:,} {noun}{ending * (number != 1)}"
+def _format_count(number: int, noun: str, plural_ending: str = "s") -> str:
+    return f"{number:,} {noun}{plural_ending * (number != 1)}"
 
 
 def _path_order(path: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ class LookUp(Tool):
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
         tables = _tables_of(inputs.task.facts)
         if arguments.table is None:
-            return "\n".join(_describe(name, tables[name]) for name in sorted(tables))
+            return "\n".join(_describe_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
             hint = did_you_mean(arguments.table, tables) or f"there are {', '.join(sorted(tables))}"
             raise ToolError(f"there is no such table; {hint}")
@@ -56,7 +56,7 @@ def _tables_of(facts: Mapping[str, Any] | None) -> dict[str, FactTableSpec]:
     return {name: FactTableSpec.model_validate(spec) for name, spec in specs.items()}
 
 
-def _rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
+def _read_rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
     if table.tool is not None:
         raise ToolError("another tool has the rows of this table, which cannot be looked up here")
     if table.file is None:
@@ -66,12 +66,12 @@ def _rows(table: FactTableSpec) -> Iterator[Mapping[str, Any]]:
     yield from (row for _, row in read_rows(Path(table.file)))
 
 
-def _describe(name: str, table: FactTableSpec) -> str:
+def _describe_table(name: str, table: FactTableSpec) -> str:
     if table.tool is not None:
         return to_json({"table": name, "rows": "cannot be looked up here"})
     columns: set[str] = set()
     number = 0
-    for row in _rows(table):
+    for row in _read_rows(table):
         columns.update(row)
         number += 1
     description = {
@@ -87,7 +87,7 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
     columns: set[str] = set()
     lines: list[str] = []
     total = 0
-    for row in _rows(table):
+    for row in _read_rows(table):
         columns.update(row)
         if not all(
             column in row and _values_match(row[column], value) for column, value in where.items()
@@ -96,24 +96,26 @@ def _find(table: FactTableSpec, where: Mapping[str, Any], first_row: int) -> str
         total += 1
         if first_row <= total < first_row + MAX_ROWS:
             lines.append(to_json(row))
-    unknown = sorted(where.keys() - columns)
-    if unknown:
-        hint = did_you_mean(unknown[0], columns) or f"there are {', '.join(sorted(columns))}"
+    unknown_columns = sorted(where.keys() - columns)
+    if unknown_columns:
+        hint = (
+            did_you_mean(unknown_columns[0], columns) or f"there are {', '.join(sorted(columns))}"
+        )
         raise ToolError(f"there is no such column; {hint}"[:MAX_ROW_CHARACTERS])
     if total and not lines:
         raise ToolError(f"the last matching row is number {total}; ask for one before")
-    shown = rows_that_fit(lines, MAX_ROW_CHARACTERS)
-    if lines and not shown:
-        shown = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
-    following = first_row + len(shown)
-    rows = [f"[{total:,} matching rows]", *shown]
-    if following <= total:
-        rows.append(f"[more follow: read on with first_row={following}]")
+    shown_lines = rows_that_fit(lines, MAX_ROW_CHARACTERS)
+    if lines and not shown_lines:
+        shown_lines = [f"{lines[0][:MAX_ROW_CHARACTERS]}\n[this row is cut]"]
+    next_row = first_row + len(shown_lines)
+    rows = [f"[{total:,} matching rows]", *shown_lines]
+    if next_row <= total:
+        rows.append(f"[more follow: read on with first_row={next_row}]")
     return "\n".join(rows)
 
 
-def _values_match(value: Any, wanted: Any) -> bool:
-    if are_equal(value, wanted):
+def _values_match(value: Any, wanted_value: Any) -> bool:
+    if are_equal(value, wanted_value):
         return True
-    are_words = isinstance(value, str) and isinstance(wanted, str)
-    return are_words and normalise(value).casefold() == normalise(wanted).casefold()
+    are_words = isinstance(value, str) and isinstance(wanted_value, str)
+    return are_words and normalise(value).casefold() == normalise(wanted_value).casefold()

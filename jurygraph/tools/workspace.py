@@ -36,7 +36,7 @@ _MAX_READ_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
 _MAX_PATH = 1000
 _MAX_NAME = 255
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+_ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _UNSAFE_PATH = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^[A-Za-z]:|(?:^|/)\.{0,2}(?=/|$)")
 """Control characters, signs of paths elsewhere, halves of surrogate pairs, and a name that is empty, `.` or `..`."""
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -115,12 +115,12 @@ def split_path(path: str) -> PathSteps:
 
 
 def _safe_steps(path: str) -> PathSteps | None:
-    relative = path.removeprefix("./").removesuffix("/")
-    if relative in ("", ".") and not path.startswith("/"):
+    relative_path = path.removeprefix("./").removesuffix("/")
+    if relative_path in ("", ".") and not path.startswith("/"):
         return ()
-    if len(path) > _MAX_PATH or _UNSAFE_PATH.search(relative):
+    if len(path) > _MAX_PATH or _UNSAFE_PATH.search(relative_path):
         return None
-    steps = tuple(relative.split("/"))
+    steps = tuple(relative_path.split("/"))
     return steps if all(len(name.encode()) <= _MAX_NAME for name in steps) else None
 
 
@@ -223,19 +223,19 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
     Raises InputError that names the field if there is none, or the name leads out of the folder.
     """
     where = f"workspace: {shorten(name)!r}"
-    right = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
+    remedy = "name a folder, or an archive that ends with .zip, .tar, .tar.gz or .tgz"
     if os.open not in os.supports_dir_fd:
         raise InputError(f"{where} cannot be read safely on this system; leave it out")
     path = Path(name)
     root = path.parent if folder is None else Path(folder)
-    relative = name
+    relative_path = name
     unset = ""
     if folder is None:
         unset = " (the config has no `workspaces`)"
-        relative = ".." if ".." in path.parts else path.name
-    steps = _safe_steps(relative)
+        relative_path = ".." if ".." in path.parts else path.name
+    steps = _safe_steps(relative_path)
     if not steps:
-        raise InputError(f"{where} is no path below {root}; {right} in it, without `..` and links")
+        raise InputError(f"{where} is no path below {root}; {remedy} in it, without `..` and links")
     try:
         with _open_folder(root, steps[:-1]) as outer:
             status = _status_in(outer, steps[-1])
@@ -243,13 +243,13 @@ def open_workspace(folder: str | None, name: str) -> Workspace:
         status = None
     if status is None:
         raise InputError(
-            f"{where} is not there, or lies behind a link, below {root}{unset}; {right}"
+            f"{where} is not there, or lies behind a link, below {root}{unset}; {remedy}"
         )
     if stat.S_ISDIR(status.st_mode):
         return FolderWorkspace(root, steps)
-    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVES):
+    if _is_plain(status) and steps[-1].lower().endswith(_ARCHIVE_SUFFIXES):
         return ArchiveWorkspace(root, steps)
-    raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {right}")
+    raise InputError(f"{where} is neither a folder nor such an archive, or a link to one; {remedy}")
 
 
 _NO_FOLDER_MESSAGE = "there is no such folder, or it is a link; list_files shows what is there"
@@ -338,8 +338,10 @@ class BoundedFile:
         self.seekable = file.seekable
 
     def read(self, size: int | None = None) -> bytes:
-        most = _MAX_READ_BYTES + 1
-        data: bytes = self._file.read(most if size is None or size < 0 else min(size, most))
+        max_bytes = _MAX_READ_BYTES + 1
+        data: bytes = self._file.read(
+            max_bytes if size is None or size < 0 else min(size, max_bytes)
+        )
         self._length += len(data)
         if len(data) > _MAX_READ_BYTES or self._length > MAX_UNPACKED_BYTES:
             raise ToolError("the archive of these files is too large to be read")
@@ -347,8 +349,8 @@ class BoundedFile:
 
 
 def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
-    bounded: Any = BoundedFile(file)
-    with zipfile.ZipFile(bounded) as archive:
+    bounded_file: Any = BoundedFile(file)
+    with zipfile.ZipFile(bounded_file) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             is_encrypted = bool(info.flag_bits & 1)
@@ -366,8 +368,8 @@ def _zip_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
 def _tar_members(file: IO[bytes]) -> Iterator[WorkspaceEntry]:
     is_packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
-    bounded: Any = BoundedFile(gzip.GzipFile(fileobj=file) if is_packed else file)
-    with tarfile.open(fileobj=bounded, mode="r|") as archive:
+    bounded_file: Any = BoundedFile(gzip.GzipFile(fileobj=file) if is_packed else file)
+    with tarfile.open(fileobj=bounded_file, mode="r|") as archive:
         for member in archive:
             if member.isdir():
                 yield WorkspaceEntry("folder", member.name)

@@ -47,13 +47,13 @@ def render_study(
         command: the command that made the report.
         pictures: plots as SVG, each below the sentence that says what it shows.
     """
-    encoded = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
+    encoded_plots = [(sentence, b64encode(picture).decode()) for sentence, picture in pictures]
     context = {
         "command": command,
         "sections": report.content,
         "choose_scales": choose_scales,
         "as_interval": as_interval,
-        "pictures": encoded,
+        "pictures": encoded_plots,
         "notes": report.notes,
     }
     return render_document("study.html", title, context)

@@ -47,7 +47,7 @@ _FASTEST_COMPRESSION_LEVEL = 1
 _GROUPS_PER_BATCH = 256
 """Groups that are added in one transaction."""
 
-_TABLES = """
+_TABLES_SQL = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
@@ -246,7 +246,7 @@ class RunIndex:
             run_folder.discard_index(self.run.folder)
         self._open()
         with self._connection:
-            self._connection.executescript(_TABLES)
+            self._connection.executescript(_TABLES_SQL)
             for name, value in (("version", INDEX_VERSION), ("run", self.run.id), ("records", 0)):
                 self._set_fact(name, value)
 
@@ -280,8 +280,8 @@ class RunIndex:
         values = self._fold_verdicts(group, survey)
         verdicts = []
         for row, trace in enumerate(traces):
-            counted = {index: column[row] for index, column in values.items()}
-            verdicts.append(self._verdict_rows(trace, questions, counted))
+            counted_scores = {index: column[row] for index, column in values.items()}
+            verdicts.append(self._verdict_rows(trace, questions, counted_scores))
         self._insert("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         self._insert("calls", map(_call_row, calls))
@@ -364,14 +364,14 @@ class RunIndex:
 
     def _component_rows(self, trace: TraceWithoutTexts) -> Iterator[tuple[Any, ...]]:
         for name in trace.names:
-            judged, counted = trace.component(name)
-            yield self._number_of_name("component", name), trace.record.seq, judged, counted
+            judged, counted_value = trace.component(name)
+            yield self._number_of_name("component", name), trace.record.seq, judged, counted_value
 
     def _verdict_rows(
         self,
         trace: TraceWithoutTexts,
         questions: Sequence[int],
-        counted: Mapping[int, float | None],
+        counted_scores: Mapping[int, float | None],
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_valid_verdicts(trace)):
@@ -382,7 +382,7 @@ class RunIndex:
                 questions[verdict["question"]],
                 position,
                 None if judge is None else self._number_of_name("judge", judge),
-                counted.get(verdict["question"], verdict.get("score")),
+                counted_scores.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._number_of_name("failure", " ".join(failure)),
             )
 

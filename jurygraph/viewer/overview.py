@@ -16,7 +16,7 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import list_facets
 from jurygraph.views.agents import RankedAgent, UnitRewards, limits_of, rank_agents
 
-_BUCKETS = 20
+_BUCKET_COUNT = 20
 
 
 def check_links(run: Run, advance: ProgressCallback) -> None:
@@ -123,10 +123,10 @@ def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:
         " WHERE reward IS NOT NULL GROUP BY 1",
         low,
         high - low,
-        _BUCKETS,
-        _BUCKETS - 1,
+        _BUCKET_COUNT,
+        _BUCKET_COUNT - 1,
     )
-    counts = [0] * _BUCKETS
+    counts = [0] * _BUCKET_COUNT
     for bucket, count in rows:
         counts[bucket] = count
     return low, high, counts

@@ -97,64 +97,66 @@ class OpenRun:
         if start < self.next_update:
             return
         if self.index.update() or not self.figures:
-            worst = read_page(self.index, TableQuery(sort="reward"), rows=5)
+            worst_page = read_page(self.index, TableQuery(sort="reward"), rows=5)
             means = read_means(self.index)
-            self.figures = {**describe_run(self.index), "means": means, "worst": worst}
+            self.figures = {**describe_run(self.index), "means": means, "worst": worst_page}
             self.decided = read_decisions(self.run)
         end = monotonic()
         self.next_update = end + _PAUSE_FACTOR * (end - start)
 
 
-def show_run(opened: OpenRun, request: web.Request) -> Page:
-    return "run.html", {"title": opened.name, **opened.figures}
+def show_run(open_run: OpenRun, request: web.Request) -> Page:
+    return "run.html", {"title": open_run.name, **open_run.figures}
 
 
-def show_table(opened: OpenRun, request: web.Request) -> Page:
+def show_table(open_run: OpenRun, request: web.Request) -> Page:
     query = TableQuery.from_url(request.query)
-    page = read_page(opened.index, query)
-    questions = list(opened.index.names("question"))
+    page = read_page(open_run.index, query)
+    questions = list(open_run.index.names("question"))
     context = {
         "title": "Responses",
         "page": page,
         "query": query,
-        "facets": opened.figures["facets"],
+        "facets": open_run.figures["facets"],
     }
-    grid = read_grid(opened.index, page) if query.grid else None
-    components = list(opened.index.names("component"))
+    grid = read_grid(open_run.index, page) if query.grid else None
+    components = list(open_run.index.names("component"))
     return "table.html", {**context, "questions": questions, "grid": grid, "components": components}
 
 
-async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
+async def show_ranking(open_run: OpenRun, request: web.Request) -> Page:
     """Rank the agents under other settings, find where one makes two of them change places, and how near that is.
 
     Only what is tried is decided again, apart from the thread of the pages; the ranking of now is in the index.
     """
-    run = opened.run
+    run = open_run.run
     changes = WhatIf.from_url(request.query)
-    settings = list_settings(changes.config_of(run), opened.decided)
+    settings = list_settings(changes.config_of(run), open_run.decided)
     scan = request.query.get("scan", "")
-    scanned_setting = next((each for each in settings if each.key == scan), None)
+    scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
         raise InputError(
-            f"there is no setting {scan!r}; known: {', '.join(each.key for each in settings)}"
+            f"there is no setting {scan!r}; known: {', '.join(setting.key for setting in settings)}"
         )
     changed = turns = report = None
-    tried = changes.settings
-    if tried:
-        changed = await opened.scans.rank(lambda ranker: ranker.rank(tried))
+    tried_settings = changes.settings
+    if tried_settings:
+        changed = await open_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
     if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
-        turns = await opened.scans.rank(
-            lambda ranker: find_overtakings(ranker.along(scanned_setting.key, tried), *ends)
+        turns = await open_run.scans.rank(
+            lambda ranker: find_overtakings(
+                ranker.along(scanned_setting.key, tried_settings), *ends
+            )
         )
     if "far" in request.query:
-        report = await opened.scans.rank(lambda ranker: measure_ranking(ranker, tried))
+        report = await open_run.scans.rank(lambda ranker: measure_ranking(ranker, tried_settings))
     context = {
         "title": "Ranking",
-        "now": opened.figures["means"],
+        "now": open_run.figures["means"],
         "changed": changed,
         "changes": changes,
-        "controls": opened.controls,
+        "controls": open_run.controls,
         "scanned": scanned_setting,
         "turns": turns,
         "report": report,
@@ -167,36 +169,36 @@ async def show_ranking(opened: OpenRun, request: web.Request) -> Page:
     return "ranking.html", context
 
 
-async def show_verification(opened: OpenRun, request: web.Request) -> Page:
+async def show_verification(open_run: OpenRun, request: web.Request) -> Page:
     """Verify the run as `jurygraph verify` does, and say for which head; what was changed is named."""
     fault = result = None
     try:
-        result = await opened.scans.read(lambda run: verify(run, opened.scans.go_on))
+        result = await open_run.scans.read(lambda run: verify(run, open_run.scans.go_on))
     except TraceMismatch as error:
-        fault = opened.fault = str(error)
+        fault = open_run.fault = str(error)
     context = {"title": "Verification", "result": result, "fault": fault}
     return "verification_part.html" if is_part(request) else "verification.html", context
 
 
-def show_response(opened: OpenRun, request: web.Request) -> Page:
+def show_response(open_run: OpenRun, request: web.Request) -> Page:
     name = _require_parameter(request, "id")
-    run = opened.run
+    run = open_run.run
     scored = run.find_scored_response(name)
     view = view_trace(run.explain_trace(scored.trace))
     changes = WhatIf.from_url(request.query)
-    changed = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
+    changed_view = None if changes.is_empty else view_trace(explain_changed(run, name, changes))
     context = {
         "title": name,
         "view": view,
         "changes": changes,
-        "changed": changed,
-        "changed_drawn": None if changed is None else draw_waterfall(changed.lost),
+        "changed": changed_view,
+        "changed_drawn": None if changed_view is None else draw_waterfall(changed_view.lost),
     }
     if is_part(request):
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.is_empty else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": opened.controls, "changeable": first_verdicts_to_try(view)}
+    page = {"controls": open_run.controls, "changeable": first_verdicts_to_try(view)}
     return "response.html", {**context, **describe_response(run, scored, view), **page}
 
 
@@ -221,20 +223,20 @@ def is_part(request: web.Request) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def show_verdict(opened: OpenRun, request: web.Request) -> Page:
+def show_verdict(open_run: OpenRun, request: web.Request) -> Page:
     view = view_question(
-        opened.run, _require_parameter(request, "id"), _require_parameter(request, "question")
+        open_run.run, _require_parameter(request, "id"), _require_parameter(request, "question")
     )
     return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
 
 
-async def show_comparison(opened: OpenRun, request: web.Request) -> Page:
+async def show_comparison(open_run: OpenRun, request: web.Request) -> Page:
     """Compare the second run with the first. Raises `InputError` where they have no response in common."""
-    other = opened.other
+    other = open_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = await _compare_runs(opened, other)
-    lows, highs = zip(*(each.figures["buckets"][:2] for each in (opened, other)), strict=True)
+    report = await _compare_runs(open_run, other)
+    lows, highs = zip(*(run.figures["buckets"][:2] for run in (open_run, other)), strict=True)
     ends = {"lowest": min(lows), "highest": max(highs)}
     return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
 
@@ -243,9 +245,11 @@ async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
     """Return the comparison of two runs as they are now; it is computed once for their records."""
     state = before.index.records, after.index.records
     if before.comparison is None or before.comparison[0] != state:
-        for opened in (before, after):
-            opened.index.complete()
-            await opened.scans.call(opened.scans.forget)  # both rankings take as much memory again
+        for open_run in (before, after):
+            open_run.index.complete()
+            await open_run.scans.call(
+                open_run.scans.forget
+            )  # both rankings take as much memory again
         compare = partial(
             comparison.compare,
             before.index.compared_responses(),
@@ -257,13 +261,13 @@ async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
     return before.comparison[1]
 
 
-def send_config(opened: OpenRun, request: web.Request) -> web.Response:
+def send_config(open_run: OpenRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
     changes = WhatIf.from_url(request.query)
     if not changes.fits_config and not changes.is_empty:
         raise InputError("a config has settings alone: leave out changed scores and edges")
-    config = changes.config_of(opened.run).model_dump(mode="json")
-    lines = [f"# The config of {opened.name} with {len(changes.settings)} settings changed:"]
+    config = changes.config_of(open_run.run).model_dump(mode="json")
+    lines = [f"# The config of {open_run.name} with {len(changes.settings)} settings changed:"]
     lines += [f"# {escape_hidden(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}

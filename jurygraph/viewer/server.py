@@ -56,13 +56,13 @@ def make_app(
 async def _check_runs(app: web.Application) -> None:
     """Begin to look for changed records, of which every page then tells."""
     app[CHECK_TASKS_KEY] = [
-        asyncio.create_task(opened.check_records()) for opened in app[RUNS_KEY].values()
+        asyncio.create_task(open_run.check_records()) for open_run in app[RUNS_KEY].values()
     ]
 
 
 async def _close_runs(app: web.Application) -> None:
-    for opened in app[RUNS_KEY].values():
-        opened.scans.close()
+    for open_run in app[RUNS_KEY].values():
+        open_run.scans.close()
     await asyncio.gather(*app[CHECK_TASKS_KEY], return_exceptions=True)
 
 
@@ -84,8 +84,8 @@ def _check_request(hosts: Collection[str], token: str | None) -> Any:
 
 
 def _has_token(request: web.Request, token: str) -> bool:
-    shown = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
-    return is_token(shown, token)
+    request_token = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
+    return is_token(request_token, token)
 
 
 def _content_policy(scripts: str) -> str:
@@ -143,30 +143,36 @@ def _find_run(request: web.Request) -> tuple[str, OpenRun]:
 
 
 async def _send_config(request: web.Request) -> web.StreamResponse:
-    _, opened = _find_run(request)
-    return send_config(opened, request)
+    _, open_run = _find_run(request)
+    return send_config(open_run, request)
 
 
 def _serve(page: Callable[[OpenRun, web.Request], Page | Awaitable[Page]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        letter, opened = _find_run(request)
+        letter, open_run = _find_run(request)
         runs = request.app[RUNS_KEY]
-        for each in runs.values():
-            each.update()
-        made = page(opened, request)
-        template, context = await made if isinstance(made, Awaitable) else made
+        for run in runs.values():
+            run.update()
+        page_or_awaitable = page(open_run, request)
+        template, context = (
+            await page_or_awaitable
+            if isinstance(page_or_awaitable, Awaitable)
+            else page_or_awaitable
+        )
         nonce = secrets.token_urlsafe(16)
-        shared = {
+        shared_context = {
             "letter": letter,
-            "runs": {key: each.name for key, each in runs.items()},
-            "opened": opened,
-            "lowest": opened.figures["buckets"][0],
-            "highest": opened.figures["buckets"][1],
+            "runs": {key: run.name for key, run in runs.items()},
+            "opened": open_run,
+            "lowest": open_run.figures["buckets"][0],
+            "highest": open_run.figures["buckets"][1],
             "nonce": nonce,
             "path": request.path,
-            "faults": [each.fault for each in runs.values() if each.fault],
+            "faults": [run.fault for run in runs.values() if run.fault],
         }
-        text = request.app[TEMPLATES_KEY].get_template(template).render({**shared, **context})
+        text = (
+            request.app[TEMPLATES_KEY].get_template(template).render({**shared_context, **context})
+        )
         response = web.Response(text=text, content_type="text/html")
         response.headers["Content-Security-Policy"] = _content_policy(f"'nonce-{nonce}'")
         if is_part(request) and "address" in context:

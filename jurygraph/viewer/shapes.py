@@ -117,14 +117,16 @@ def mark_evidence(
         if found.source == "response" and found.verified
         if found.start is not None and found.end is not None
     }
-    inside = {number: span for number, span in spans.items() if span[0] < span[1]}
-    edges = {start, end}.union(*inside.values())
+    nonempty_spans = {number: span for number, span in spans.items() if span[0] < span[1]}
+    edges = {start, end}.union(*nonempty_spans.values())
     segments = []
-    for left, right in pairwise(sorted(edges)):
+    for segment_start, segment_end in pairwise(sorted(edges)):
         covering_quotes = [
-            number for number, span in inside.items() if span[0] <= left and right <= span[1]
+            number
+            for number, span in nonempty_spans.items()
+            if span[0] <= segment_start and segment_end <= span[1]
         ]
-        segments.append(MarkedText(text[left:right], covering_quotes))
+        segments.append(MarkedText(text[segment_start:segment_end], covering_quotes))
     return segments
 
 
@@ -150,8 +152,8 @@ def cut_response(response: Response | None, evidence: Sequence[Evidence]) -> lis
     if response is None:
         return []
     if not response.turns:
-        whole = mark_evidence(response.text, evidence, 0, len(response.text))
-        return [ShownMessage("", "text", whole)]
+        whole_text = mark_evidence(response.text, evidence, 0, len(response.text))
+        return [ShownMessage("", "text", whole_text)]
     messages = []
     for turn in response.turns:
         heading = f"[{turn.message}] {turn.role}"

@@ -91,8 +91,8 @@ class TableQuery:
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
-        changed = replace(self, **{"after": "", **changes})
-        values = {field.name: getattr(changed, field.name) for field in fields(self)}
+        changed_query = replace(self, **{"after": "", **changes})
+        values = {field.name: getattr(changed_query, field.name) for field in fields(self)}
         return urlencode({name: value for name, value in values.items() if value})
 
     @property
@@ -168,27 +168,31 @@ def read_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> 
     key = expression_of(index, query.sort_column) if query.sort else "responses.task"
     position = ""
     if query.after:
-        position, after = _position(query)
+        position, after = _position_condition(query)
         values += after
     # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
     # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
-    keyed = f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINED_TABLES} WHERE {where}"
+    keyed_rows_query = (
+        f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_JOINED_TABLES}"
+        f" WHERE {where}"
+    )
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch(
-        f"SELECT number, key, total FROM ({keyed}) {position} ORDER BY key IS NULL, key {direction}, number LIMIT ?",
+        f"SELECT number, key, total FROM ({keyed_rows_query}) {position}"
+        f" ORDER BY key IS NULL, key {direction}, number LIMIT ?",
         *values,
         rows + 1,
     )
     total = found[0][2] if found else 0
-    following = ""
+    next_position = ""
     if len(found) > rows:
         number, value, _ = found[rows - 1]
-        following = json.dumps([value, number])
+        next_position = json.dumps([value, number])
     numbers = [number for number, *_ in found[:rows]]
     table_rows = _read_rows(index, numbers, columns)
     return TablePage(
-        query=query, columns=columns, rows=table_rows, total=total, following=following
+        query=query, columns=columns, rows=table_rows, total=total, following=next_position
     )
 
 
@@ -224,8 +228,8 @@ def _find_filled_in_scores(
             components[name],
             *numbers,
         )
-        for number, judged, counted in found:
-            if is_filled_in(judged, counted):
+        for number, judged, counted_value in found:
+            if is_filled_in(judged, counted_value):
                 filled_in[number].add(name)
     return filled_in
 
@@ -234,8 +238,8 @@ def read_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
     component = index.names("component").get(page.query.grid)
     if component is None:
-        known = ", ".join(index.names("component"))
-        raise InputError(f"there is no component {page.query.grid!r}; known: {known}")
+        known_components = ", ".join(index.names("component"))
+        raise InputError(f"there is no component {page.query.grid!r}; known: {known_components}")
     marks = ", ".join("?" * len(page.rows))
     # Of questions about turns no verdict has the score that counts: only those about a whole response are shown.
     found = index.fetch(
@@ -278,8 +282,8 @@ def _find_penalties(
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
     """Return the columns of a page: the fixed ones, the components where there is no grid, and those chosen."""
     chosen = [name for name in query.columns.split(",") if name]
-    fixed = _GRID_FIXED if query.grid else (*_FIXED_COLUMNS, *index.names("component"))
-    return list(dict.fromkeys([*fixed, *chosen]))
+    fixed_columns = _GRID_FIXED if query.grid else (*_FIXED_COLUMNS, *index.names("component"))
+    return list(dict.fromkeys([*fixed_columns, *chosen]))
 
 
 def expression_of(index: RunIndex, column: str) -> str:
@@ -329,8 +333,8 @@ def _conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Seque
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
     if query.status not in ("", *_STATUSES):
-        known = ", ".join(_STATUSES)
-        raise InputError(f"there is no status {query.status!r}; write one of {known}")
+        known_statuses = ", ".join(_STATUSES)
+        raise InputError(f"there is no status {query.status!r}; write one of {known_statuses}")
     if query.status == "gated":
         yield "responses.gates <> ''", ()
     elif query.status:
@@ -365,14 +369,14 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
     if not words:
         return f"({condition})", [search_text, search_text]
-    matched = " ".join(f'"{word}"' for word in words)
+    match_expression = " ".join(f'"{word}"' for word in words)
     condition += (
         f" OR responses.number IN ({_SELECT_TEXTS}) OR responses.task IN ({_SELECT_QUERIES})"
     )
-    return f"({condition})", [search_text, search_text, matched, matched]
+    return f"({condition})", [search_text, search_text, match_expression, match_expression]
 
 
-def _position(query: TableQuery) -> tuple[str, list[Any]]:
+def _position_condition(query: TableQuery) -> tuple[str, list[Any]]:
     """Return the clause for rows after the key of a page, and its values. Raises `InputError` for a wrong key."""
     try:
         value, number = _PAGE_KEY.validate_json(query.after)

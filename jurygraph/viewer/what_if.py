@@ -80,8 +80,8 @@ class WhatIf:
     @property
     def kinds(self) -> str:
         """Return what is changed, such as `settings and scores`."""
-        changed = {"settings": self.settings, "scores": self.scores, "edges": self.edges}
-        return " and ".join(kind for kind, values in changed.items() if values)
+        changes_by_kind = {"settings": self.settings, "scores": self.scores, "edges": self.edges}
+        return " and ".join(kind for kind, values in changes_by_kind.items() if values)
 
     @property
     def edge_texts(self) -> list[str]:
@@ -146,8 +146,8 @@ def _revise_edges(task: Task, changes: Sequence[EdgeChange]) -> Task:
             edges[parent, child] = edge.model_copy(update={"retention": retention})
     if rubric is None:
         return task
-    revised = rubric.model_copy(update={"edges": tuple(edges.values())})
-    return task.model_copy(update={"rubric": revised})
+    revised_rubric = rubric.model_copy(update={"edges": tuple(edges.values())})
+    return task.model_copy(update={"rubric": revised_rubric})
 
 
 def is_about(verdict: RecordedVerdict, response: str) -> bool:
@@ -186,7 +186,7 @@ def explain_changed(run: Run, response: str, changes: WhatIf) -> Explanation:
         if verdict.about == member.response_id
     ]
     rewards = compute_rewards(decision, questions, names, verdicts, combiners)
-    tried = tuple(map(try_score, trace.verdicts))
+    revised_verdicts = tuple(map(try_score, trace.verdicts))
     reward = rewards[names.index(response)]
-    changed = trace.model_copy(update={"verdicts": tried, "reward": reward})
-    return Explanation(changed, decision, questions)
+    revised_trace = trace.model_copy(update={"verdicts": revised_verdicts, "reward": reward})
+    return Explanation(revised_trace, decision, questions)

@@ -65,11 +65,11 @@ class AgentDifference:
     def sentence(self) -> str:
         names = name_agent(self.first), name_agent(self.second)
         size = format_number(self.difference)
-        ahead = f"{names[0]} is ahead of {names[1]}"
+        lead_text = f"{names[0]} is ahead of {names[1]}"
         if self.difference == 0.0:
-            ahead = f"{names[0]} is level with {names[1]}"
+            lead_text = f"{names[0]} is level with {names[1]}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
-            ahead = (
+            lead_text = (
                 f"{names[0]} has the higher mean, but {names[1]} is ahead over {self.units} of both"
             )
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNITS[self.units]}"
@@ -89,11 +89,13 @@ class AgentDifference:
             is_reversed = self.high < 0.0 and not self.left_out  # the second is ahead for sure
             is_sure = self.is_clear or is_reversed
             conclusion = "by more than chance" if is_sure else "which may be chance"
-        sentence = f"{ahead}, {conclusion}: the difference is {size}{ends}."
+        sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
-            could = f"{format_number(self.least)} and {format_number(self.most)}"
-            failed = format_count(self.left_out, "failed reward")
-            sentence += f" {failed} left out; with all {self.units} it would be between {could}."
+            range_text = f"{format_number(self.least)} and {format_number(self.most)}"
+            failed_text = format_count(self.left_out, "failed reward")
+            sentence += (
+                f" {failed_text} left out; with all {self.units} it would be between {range_text}."
+            )
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence
@@ -128,12 +130,12 @@ def _compare_agents(
     left_out = int((totals.responses - totals.scored).sum())
     ends: list[Estimate] = []
     if left_out:
-        for better, worse in ((totals.least, totals.most), (totals.most, totals.least)):
-            sums = np.stack([better[0], worse[1]])
+        for better_sums, worse_sums in ((totals.least, totals.most), (totals.most, totals.least)):
+            sums = np.stack([better_sums[0], worse_sums[1]])
             ends.append(_measure_difference(sums, totals.responses)[0])
-    intervals = [interval_among(each, pairs) for each in (estimate, *ends)]
+    intervals = [interval_among(estimate_or_end, pairs) for estimate_or_end in (estimate, *ends)]
     low, high = intervals[0]
-    cut = clip_to_limits(
+    clipped_estimate = clip_to_limits(
         estimate._replace(low=low, high=high), (limits[0] - limits[1], limits[1] - limits[0])
     )
     least, most = (end.value for end in ends) if ends else (None, None)
@@ -141,8 +143,8 @@ def _compare_agents(
         first=first,
         second=second,
         difference=estimate.value,
-        low=cut.low,
-        high=cut.high,
+        low=clipped_estimate.low,
+        high=clipped_estimate.high,
         units=units,
         count=estimate.clusters,
         is_paired=is_paired,
@@ -168,10 +170,14 @@ def _measure_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
 
 def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
-    least, most = limits
+    low_limit, high_limit = limits
     # a combiner of one's own may give more than 1, and rounding a little more
-    is_inside = least - ROUNDING_ERROR <= estimate.value <= most + ROUNDING_ERROR
-    return estimate.within(least, most)._replace(value=estimate.value) if is_inside else estimate
+    is_inside = low_limit - ROUNDING_ERROR <= estimate.value <= high_limit + ROUNDING_ERROR
+    return (
+        estimate.within(low_limit, high_limit)._replace(value=estimate.value)
+        if is_inside
+        else estimate
+    )
 
 
 def limits_of(decisions: Iterable[Decision]) -> tuple[float, float]:
@@ -242,8 +248,8 @@ def measure_agents(
     pairs = max(count - 1, 2 * count - 3)  # neighbours, and the best with each that is not the next
 
     def compare(first: int, second: int) -> AgentDifference:
-        both = UnitTotals._make(array[[first, second]] for array in totals)
-        return _compare_agents(agents[first], agents[second], both, units, pairs, limits)
+        pair_totals = UnitTotals._make(array[[first, second]] for array in totals)
+        return _compare_agents(agents[first], agents[second], pair_totals, units, pairs, limits)
 
     return [
         RankedAgent(

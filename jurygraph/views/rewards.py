@@ -58,11 +58,11 @@ def _status(trace: TraceWithoutTexts) -> str:
     return f"{trace.status}, gated" if trace.gates else trace.status
 
 
-def _gates(trace: TraceWithoutTexts) -> str | None:
+def _gate_names(trace: TraceWithoutTexts) -> str | None:
     return ", ".join(trace.gates) or None
 
 
-def _unsupported(trace: TraceWithoutTexts) -> int:
+def _count_unsupported(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
@@ -79,9 +79,9 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("status", _status, True),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("coverage", attrgetter("coverage")),
-        RewardColumn("gates", _gates, True),
+        RewardColumn("gates", _gate_names, True),
         RewardColumn("disagreement", _disagreement),
-        RewardColumn("unsupported", _unsupported),
+        RewardColumn("unsupported", _count_unsupported),
     )
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "coverage")
@@ -118,15 +118,15 @@ class Selection(NamedTuple):
         is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
         column = _find_column(run, "--sort", self.sort[is_descending:], _read_scores(run))
         present: list[tuple[Any, T]] = []
-        absent: list[T] = []
+        items_without_key: list[T] = []
         for trace in self._selected_traces(run):
             key = column.sort_key(trace)
             if key is None:
-                absent.append(content(trace))
+                items_without_key.append(content(trace))
             else:
                 present.append((key, content(trace)))
         present.sort(key=itemgetter(0), reverse=is_descending)
-        return [*(item for _, item in present), *absent][: self.limit]
+        return [*(item for _, item in present), *items_without_key][: self.limit]
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
@@ -149,13 +149,15 @@ class Selection(NamedTuple):
         if self.label is not None:
             name, text = self.label
             values = values_by_label.get(name, {})
-            known = (
+            known_text = (
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
             )
             if values:
-                known = f"values of {name}: {join_names(list(values))}"
+                known_text = f"values of {name}: {join_names(list(values))}"
             if text not in values:
-                raise InputError(f"{run.folder}: no response has the label {name}={text}; {known}")
+                raise InputError(
+                    f"{run.folder}: no response has the label {name}={text}; {known_text}"
+                )
 
     def _includes(self, trace: TraceWithoutTexts) -> bool:
         has_status = self.status in (None, trace.status)
@@ -200,9 +202,9 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
 
     if names is None:
         names = [*_FIXED_COLUMNS, *_name_components(run)]
-        predicted = name_predictions(run)
-        if len(names) + len(predicted) <= _MAX_COLUMNS:
-            names += predicted
+        predicted_columns = name_predictions(run)
+        if len(names) + len(predicted_columns) <= _MAX_COLUMNS:
+            names += predicted_columns
     scores = _read_scores(run)
     columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
@@ -240,10 +242,10 @@ def _name_components(run: Run) -> dict[str, str]:
 
 def name_predictions(run: Run) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
-    predicted = run.reviewer_questions()
-    counts = Counter(map(_last_part, predicted))
+    predicted_questions = run.reviewer_questions()
+    counts = Counter(map(_last_part, predicted_questions))
     names = []
-    for question in predicted:
+    for question in predicted_questions:
         reviewer = question.rpartition("@")[2]
         is_enough = reviewer == _last_part(question) and counts[reviewer] == 1
         names.append(PREDICTED_PREFIX + (reviewer if is_enough else question))
@@ -265,11 +267,13 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     read = trace_reader(run)
     questions = run.questions()
     if name.startswith(PREDICTED_PREFIX):
-        predicted = run.reviewer_questions()
-        wanted = full_question(name.removeprefix(PREDICTED_PREFIX), predicted)
-        if wanted in predicted:
+        predicted_questions = run.reviewer_questions()
+        wanted_question = full_question(name.removeprefix(PREDICTED_PREFIX), predicted_questions)
+        if wanted_question in predicted_questions:
             predicted_of = scores.predicted
-            return RewardColumn(name, lambda trace: predicted_of(address_of(trace)).get(wanted))
+            return RewardColumn(
+                name, lambda trace: predicted_of(address_of(trace)).get(wanted_question)
+            )
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         score_of = scores.questions

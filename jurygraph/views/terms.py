@@ -212,19 +212,19 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
     for material in trace.material:
         for variant in material.variants:
             edits[variant.response.id] = variant.edit
-    compared = {name for verdict in term.verdicts for name in verdict.verdict.responses}
-    names = sorted(compared & edits.keys())
-    missed = []
+    compared_names = {name for verdict in term.verdicts for name in verdict.verdict.responses}
+    names = sorted(compared_names & edits.keys())
+    missed_texts = []
     for number, name in enumerate(names, start=1):
         margin = term.diagnostics.get(f"pair {number}")
         if margin is not None and margin <= 0.0:
             edit = edits[name] if isinstance(edits[name], Mapping) else {}
-            says = edit.get("says", edit.get("kind", "an edit"))
-            missed.append(f"ranked incorrectly: {name} ({says})")
+            edit_text = edit.get("says", edit.get("kind", "an edit"))
+            missed_texts.append(f"ranked incorrectly: {name} ({edit_text})")
     if names:
-        correct = len(names) - len(missed)
-        yield f"{correct} of {len(names)} contrasts score less than the response"
-    yield from missed
+        correct_count = len(names) - len(missed_texts)
+        yield f"{correct_count} of {len(names)} contrasts score less than the response"
+    yield from missed_texts
 
 
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:

@@ -59,7 +59,9 @@ def view_trace(explanation: Explanation) -> TraceView:
         verdicts=explained_trace.verdicts,
         judges=list(_describe_judges(trace)),
         notes=list(_list_notes(trace)),
-        materials=[made for made in trace.material if made.failure is not None or made.note],
+        materials=[
+            material for material in trace.material if material.failure is not None or material.note
+        ],
     )
 
 
@@ -87,10 +89,12 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
         if line.has_loss
     ]
     for gate in reward.gates:
-        lost = gate.before - gate.after
-        if lost > 0:
+        lost_points = gate.before - gate.after
+        if lost_points > 0:
             change = f"{format_plain(gate.before)} → {format_plain(gate.after)}"
-            losses.append((lost, f"{gate.kind.capitalize()} gate on {gate.component}: {change}"))
+            losses.append(
+                (lost_points, f"{gate.kind.capitalize()} gate on {gate.component}: {change}")
+            )
     losses.sort(key=lambda loss: -round(loss[0], 4))  # what is printed alike keeps its order
     sentences = [sentence for _, sentence in losses[:_MAX_LOSSES_LISTED]]
     if len(losses) > _MAX_LOSSES_LISTED:
@@ -117,8 +121,8 @@ def _describe_missing(verdict: RecordedVerdict, failure: Failure) -> str:
     if verdict.judge is None and not verdict.calls:
         return f"{verdict.evaluator}: {failure.kind} {failure.message}"
     judge = "the model" if verdict.judge is None else f"judge {verdict.judge}"
-    how = "gave no usable reply" if failure.cause == "response" else "did not answer"
-    return f"{judge} {how} ({failure.kind})"
+    manner = "gave no usable reply" if failure.cause == "response" else "did not answer"
+    return f"{judge} {manner} ({failure.kind})"
 
 
 def _describe_judges(trace: Trace) -> Iterator[str]:
@@ -130,10 +134,10 @@ def _describe_judges(trace: Trace) -> Iterator[str]:
             remark = " (superseded)" if verdict.superseded else ""
             answer = f"{verdict.judge} {score}{remark}"
             answers.setdefault((verdict.question, verdict.turn), []).append(answer)
-    for (question, turn), several in answers.items():
-        if len(several) > 1:
+    for (question, turn), judge_answers in answers.items():
+        if len(judge_answers) > 1:
             where = "" if turn is None else f" in turn {turn}"
-            yield f"judges on {question}{where}: {'; '.join(several)}"
+            yield f"judges on {question}{where}: {'; '.join(judge_answers)}"
 
 
 def _list_notes(trace: Trace) -> Iterator[str]:

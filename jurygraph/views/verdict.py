@@ -30,7 +30,7 @@ class QuestionView:
             "question": self.question,
         }
         if has_calls:
-            content["calls"] = [recorded.to_json() for recorded in self.calls]
+            content["calls"] = [call.to_json() for call in self.calls]
         else:
             content["verdicts"] = [verdict.model_dump(mode="json") for verdict in self.verdicts]
         return content

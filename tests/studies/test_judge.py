@@ -28,7 +28,7 @@ from jurygraph.studies.judge import (
     join_labels,
     read_labels,
 )
-from jurygraph.studies.judge_report import _differences, _measure, gate_values, report
+from jurygraph.studies.judge_report import _compare_judges, _measure, gate_values, report
 from jurygraph.studies.judgements import (
     Judge,
     Judgement,
@@ -391,7 +391,7 @@ def test_intervals_of_a_known_judge_cover(size: int, seed: int) -> None:
         for name, value in true.items():
             covered[name] += found[name].low <= value <= found[name].high
         if draw < 200:
-            differ += _differences(studies)[0]["p"] < 0.05
+            differ += _compare_judges(studies)[0]["p"] < 0.05
     bound = 2.576 * np.sqrt(0.95 * 0.05 / 300)
     assert all(abs(hits / 300 - 0.95) < bound for hits in covered.values()), covered
     assert differ <= 18

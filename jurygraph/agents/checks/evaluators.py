@@ -132,14 +132,14 @@ class UnknownValues:
 
         `operands` are columns that it lacks for what is to be measured.
         """
-        lacking = _lacking_columns(tests, item)
-        if lacking is None:
+        lacking_columns = _lacking_columns(tests, item)
+        if lacking_columns is None:
             return "no"
-        lacking += operands
-        self._unknown += ((item, column) for column in lacking)
-        if not lacking:
+        lacking_columns += operands
+        self._unknown += ((item, column) for column in lacking_columns)
+        if not lacking_columns:
             return "yes"
-        is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
+        is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking_columns)
         return "unshown" if is_unshown else "untold"
 
     def undecided_result(self, reason: str) -> CheckResult:
@@ -160,12 +160,12 @@ class UnknownValues:
         return _join_first(descriptions)
 
 
-def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
+def _join_first(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
     unique_texts = list(dict.fromkeys(texts))
-    joined = between.join(unique_texts[:most])
-    if len(unique_texts) > most:
-        joined += f"{between}and {len(unique_texts) - most} more"
-    return joined
+    joined_text = separator.join(unique_texts[:max_texts])
+    if len(unique_texts) > max_texts:
+        joined_text += f"{separator}and {len(unique_texts) - max_texts} more"
+    return joined_text
 
 
 def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
@@ -173,21 +173,23 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
 
     Return None if it fails regardless of them: a single failed test decides.
     """
-    lacking: list[str] = [] if item.finding is None or item.has_row else [_ITEM_ITSELF_COLUMN]
+    lacking_columns: list[str] = (
+        [] if item.finding is None or item.has_row else [_ITEM_ITSELF_COLUMN]
+    )
     for column, test in tests.items():
         for name, expected in test.requirements:
-            needed = {column: item.value(column)}
+            needed_values = {column: item.value(column)}
             other = expected
             if isinstance(expected, Column):
-                needed[expected.column] = other = item.value(expected.column)
-            undecided_columns = [key for key, value in needed.items() if value is None]
+                needed_values[expected.column] = other = item.value(expected.column)
+            undecided_columns = [key for key, value in needed_values.items() if value is None]
             if not undecided_columns:
-                passes = _TEST_FUNCTIONS[name](needed[column], other, item.lists.get(column))
+                passes = _TEST_FUNCTIONS[name](needed_values[column], other, item.lists.get(column))
                 if passes is False:
                     return None
-                undecided_columns = [] if passes else [*needed]
-            lacking += undecided_columns
-    return lacking
+                undecided_columns = [] if passes else [*needed_values]
+            lacking_columns += undecided_columns
+    return lacking_columns
 
 
 @lru_cache(maxsize=1 << 12)
@@ -250,73 +252,83 @@ def decide_check(check: Check, items: ListedItems) -> CheckResult:
 
 
 def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = UnknownValues()
-    truths = [unknown.run_tests(check.where, item) for item in items]
-    at = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
+    unknown_values = UnknownValues()
+    truths = [unknown_values.run_tests(check.where, item) for item in items]
+    passing_items = [item for item, truth in zip(items, truths, strict=True) if truth == "yes"]
 
-    def count(counted: CountedTruths) -> float:
-        return sum(counted[truth] for truth in truths)
+    def count(counted_truths: CountedTruths) -> float:
+        return sum(counted_truths[truth] for truth in truths)
 
-    return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
+    return _decide_bound(
+        check, count, f"the number of {check.count}", unknown_values, passing_items
+    )
 
 
 def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    unknown = UnknownValues()
+    unknown_values = UnknownValues()
     truths: list[tuple[ListedItem, Truth, Truth]] = []
     for item in items:
-        among = unknown.run_tests(check.among, item)
-        if among != "no":
-            truths.append((item, among, unknown.run_tests(check.where, item)))
+        among_truth = unknown_values.run_tests(check.among, item)
+        if among_truth != "no":
+            truths.append((item, among_truth, unknown_values.run_tests(check.where, item)))
     if not truths:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
-    def share(counted: CountedTruths) -> float | None:
+    def share(counted_truths: CountedTruths) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
-        passing = [
-            counted[truth]
-            for _, among, truth in truths
-            if among == "yes" or counted[truth] == counted[among]
+        pass_flags = [
+            counted_truths[truth]
+            for _, among_truth, truth in truths
+            if among_truth == "yes" or counted_truths[truth] == counted_truths[among_truth]
         ]
-        return sum(passing) / len(passing) if passing else None
+        return sum(pass_flags) / len(pass_flags) if pass_flags else None
 
-    yes = [item for item, _, truth in truths if truth == "yes"]
-    no = [item for item, _, truth in truths if truth == "no"]
-    return _decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
+    passing_items = [item for item, _, truth in truths if truth == "yes"]
+    failing_items = [item for item, _, truth in truths if truth == "no"]
+    return _decide_bound(
+        check,
+        share,
+        f"the share of {check.share} that pass",
+        unknown_values,
+        failing_items or passing_items,
+    )
 
 
 def _decide_sum(check: Check, items: ListedItems) -> CheckResult:
     terms = check.sum or ()
-    per = check.per or 1.0
+    divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
         list_names = dict.fromkeys(term.of for term in terms)
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(list_names)}")
-    unknown = UnknownValues()
+    unknown_values = UnknownValues()
     summed_prices: list[tuple[ListedItem, Truth, float]] = []
     for term in terms:
         for item in items[term.of]:
-            price, unpriced = _priced_operands(term, item)
-            summed_prices.append((item, unknown.run_tests(term.where, item, unpriced), price))
+            price, missing_operands = _read_price(term, item)
+            summed_prices.append(
+                (item, unknown_values.run_tests(term.where, item, missing_operands), price)
+            )
 
-    def total(counted: CountedTruths) -> float:
-        prices = [price for _, truth, price in summed_prices if counted[truth]]
+    def total(counted_truths: CountedTruths) -> float:
+        prices = [price for _, truth, price in summed_prices if counted_truths[truth]]
         try:
-            return math.fsum(prices) / per  # the same in every order
+            return math.fsum(prices) / divisor  # the same in every order
         except OverflowError:
             return math.inf
 
-    label = f"the sum per {to_text(per)}" if check.per else "the sum"
-    at = {id(item): item for item, truth, _ in summed_prices if truth == "yes"}
-    return _decide_bound(check, total, label, unknown, [*at.values()])
+    label = f"the sum per {to_text(divisor)}" if check.per else "the sum"
+    items_by_id = {id(item): item for item, truth, _ in summed_prices if truth == "yes"}
+    return _decide_bound(check, total, label, unknown_values, [*items_by_id.values()])
 
 
-def _priced_operands(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
+def _read_price(term: TermSpec, item: ListedItem) -> tuple[float, Sequence[str]]:
     operands = (term.column, term.times or 1.0, term.places)
     numbers = {operand: item.number(operand) for operand in operands}
-    lacking = [str(operand) for operand, number in numbers.items() if number is None]
-    if lacking:
-        return math.inf, lacking
+    missing_operands = [str(operand) for operand, number in numbers.items() if number is None]
+    if missing_operands:
+        return math.inf, missing_operands
     price, times, capacity = (numbers[operand] or 0.0 for operand in operands)
     if term.people is None:
         return price * times, ()
@@ -330,10 +342,10 @@ def _decide_bound(
     check: Check,
     measure: CountMeasure,
     label: str,
-    unknown: UnknownValues,
-    at: Sequence[ListedItem],
+    unknown_values: UnknownValues,
+    items: Sequence[ListedItem],
 ) -> CheckResult:
-    worlds = _measure_worlds(measure, unknown)
+    worlds = _measure_worlds(measure, unknown_values)
     values = [value for value in chain.from_iterable(worlds) if value is not None]
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
@@ -343,9 +355,9 @@ def _decide_bound(
     )
 
     def share() -> float:
-        return _closeness(span, check.bound)
+        return _measure_closeness(span, check.bound)
 
-    return _conclude_check(worlds, check.bound, words, unknown, at, share=share)
+    return _conclude_check(worlds, check.bound, words, unknown_values, items, share=share)
 
 
 class _Words(NamedTuple):
@@ -359,16 +371,16 @@ class _Words(NamedTuple):
 _Worlds = Sequence[Sequence[float | None]]
 
 
-def _measure_worlds(measure: CountMeasure, unknown: UnknownValues) -> _Worlds:
+def _measure_worlds(measure: CountMeasure, unknown_values: UnknownValues) -> _Worlds:
     """Return the measure where unshown values count or not, each where untold ones count or not."""
-    if not unknown:
+    if not unknown_values:
         return [[measure({"yes": True, "no": False})] * 2] * 2
     return [
         [
-            measure({"yes": True, "no": False, "unshown": unshown, "untold": untold})
-            for untold in (False, True)
+            measure({"yes": True, "no": False, "unshown": counts_unshown, "untold": counts_untold})
+            for counts_untold in (False, True)
         ]
-        for unshown in (False, True)
+        for counts_unshown in (False, True)
     ]
 
 
@@ -376,8 +388,8 @@ def _conclude_check(
     worlds: _Worlds,
     bound: _Interval,
     words: _Words,
-    unknown: UnknownValues,
-    at: Sequence[ListedItem],
+    unknown_values: UnknownValues,
+    items: Sequence[ListedItem],
     *,
     share: Callable[[], float],
     share_shown: float = 0.0,
@@ -388,15 +400,15 @@ def _conclude_check(
     known values show.
     """
     sides = [{_side_of_interval(value, bound) for value in world} for world in worlds]
-    everywhere = set[int]().union(*sides)
-    if everywhere == {0}:
-        return CheckResult(True, 1.0, words.holds, at)
-    if everywhere in _SIDES_OUTSIDE:
-        return CheckResult(False, share(), words.fails, at)
+    sides_in_any_world = set[int]().union(*sides)
+    if sides_in_any_world == {0}:
+        return CheckResult(True, 1.0, words.holds, items)
+    if sides_in_any_world in _SIDES_OUTSIDE:
+        return CheckResult(False, share(), words.fails, items)
     # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
     if any(world in _SIDES_OUTSIDE for world in sides):
-        return unknown.unproven_result(words.depends, share_shown)
-    return unknown.undecided_result(words.depends)
+        return unknown_values.unproven_result(words.depends, share_shown)
+    return unknown_values.undecided_result(words.depends)
 
 
 _SIDES_OUTSIDE = ({-1}, {1})
@@ -413,14 +425,14 @@ def _side_of_interval(value: float | None, bound: _Interval) -> int:
     return 0 if value <= high + _ROUNDING_ERROR * max(1.0, abs(high)) else 1
 
 
-def _closeness(span: _Interval, bound: _Interval) -> float:
+def _measure_closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    (least, greatest), (low, high) = span, bound
-    if _side_of_interval(least, bound) == 1:
-        if high <= 0 or greatest == math.inf:
+    (lowest, highest), (low, high) = span, bound
+    if _side_of_interval(lowest, bound) == 1:
+        if high <= 0 or highest == math.inf:
             return 0.0
-        return max(0.0, 1.0 - (greatest - high) / high)
-    return least / low  # measures are never negative, so the lower bound is above 0
+        return max(0.0, 1.0 - (highest - high) / high)
+    return lowest / low  # measures are never negative, so the lower bound is above 0
 
 
 def _describe_range(span: _Interval, digits: int | None = None) -> str:
@@ -443,47 +455,54 @@ class _ItemValue(NamedTuple):
 
 
 def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown = UnknownValues()
+    unknown_values = UnknownValues()
     column = check.column or ""
     values: list[_ItemValue] = []
     for item in items:
         value = item.value(column)
-        truth = unknown.run_tests(check.where, item, () if value is not None else (column,))
+        truth = unknown_values.run_tests(check.where, item, () if value is not None else (column,))
         if truth != "no":
             parts = [None] if value is None else split_list(value, item.lists.get(column))
             values += [_ItemValue(item, truth, part, value is None) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
-        return _decide_includes(label, check.includes, values, unknown)
+        return _decide_includes(label, check.includes, values, unknown_values)
     if check.excludes is not None:
-        return _decide_excludes(label, check.excludes, values, unknown)
-    return _decide_distinct(label, values, unknown)
+        return _decide_excludes(label, check.excludes, values, unknown_values)
+    return _decide_distinct(label, values, unknown_values)
 
 
 _NONE_ALLOWED: _Interval = (-math.inf, 0.0)
 
 
 def _decide_includes(
-    label: str, wanted: Sequence[Scalar], values: Sequence[_ItemValue], unknown: UnknownValues
+    label: str,
+    required_values: Sequence[Scalar],
+    values: Sequence[_ItemValue],
+    unknown_values: UnknownValues,
 ) -> CheckResult:
-    def count_included(counted: CountedTruths) -> float:
-        entries = [entry for entry in values if counted[entry.truth]]
+    def count_included(counted_truths: CountedTruths) -> float:
+        entries = [entry for entry in values if counted_truths[entry.truth]]
         return sum(
             any(entry.is_any or are_equal(entry.value, value) for entry in entries)
-            for value in wanted
+            for value in required_values
         )
 
-    found = [entry for entry in values if entry.truth == "yes" and is_one_of(entry.value, wanted)]
+    found = [
+        entry
+        for entry in values
+        if entry.truth == "yes" and is_one_of(entry.value, required_values)
+    ]
     found_values = [entry.value for entry in found]
-    absent = [value for value in wanted if not is_one_of(value, found_values)]
-    lacks = f"{label} does not include {_quote_values(absent)}"
-    words = _Words(f"{label} includes {_quote_values(wanted)}", lacks, lacks)
-    share = 1.0 - len(absent) / len(wanted)
-    worlds = _measure_worlds(count_included, unknown)
-    at = [entry.item for entry in found]
-    bound = (len(wanted), math.inf)
+    missing_values = [value for value in required_values if not is_one_of(value, found_values)]
+    failure_text = f"{label} does not include {_quote_values(missing_values)}"
+    words = _Words(f"{label} includes {_quote_values(required_values)}", failure_text, failure_text)
+    share = 1.0 - len(missing_values) / len(required_values)
+    worlds = _measure_worlds(count_included, unknown_values)
+    items = [entry.item for entry in found]
+    bound = (len(required_values), math.inf)
     return _conclude_check(
-        worlds, bound, words, unknown, at, share=lambda: share, share_shown=share
+        worlds, bound, words, unknown_values, items, share=lambda: share, share_shown=share
     )
 
 
@@ -491,54 +510,63 @@ def _decide_excludes(
     label: str,
     barred_values: Sequence[Scalar],
     values: Sequence[_ItemValue],
-    unknown: UnknownValues,
+    unknown_values: UnknownValues,
 ) -> CheckResult:
-    perhaps = [entry for entry in values if entry.is_any or is_one_of(entry.value, barred_values)]
-    violations = [entry for entry in perhaps if entry.truth == "yes"]
-    includes_none = f"{label} includes none of {_quote_values(barred_values)}"
-    fails = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    words = _Words(includes_none, fails, includes_none)
+    possible_violations = [
+        entry for entry in values if entry.is_any or is_one_of(entry.value, barred_values)
+    ]
+    violations = [entry for entry in possible_violations if entry.truth == "yes"]
+    success_text = f"{label} includes none of {_quote_values(barred_values)}"
+    failure_text = f"{label} includes {_quote_values([entry.value for entry in violations])}"
+    words = _Words(success_text, failure_text, success_text)
 
-    def count_barred(counted: CountedTruths) -> float:
-        return sum(counted[entry.truth] for entry in perhaps)
+    def count_barred(counted_truths: CountedTruths) -> float:
+        return sum(counted_truths[entry.truth] for entry in possible_violations)
 
     def share() -> float:
-        violating = {id(entry.item) for entry in perhaps}
-        passing = {id(entry.item) for entry in values if entry.truth == "yes"}
-        return 1.0 - len(violating) / len(passing | violating)
+        possibly_barred_ids = {id(entry.item) for entry in possible_violations}
+        certain_ids = {id(entry.item) for entry in values if entry.truth == "yes"}
+        return 1.0 - len(possibly_barred_ids) / len(certain_ids | possibly_barred_ids)
 
-    worlds = _measure_worlds(count_barred, unknown)
-    at = [entry.item for entry in violations]
-    return _conclude_check(worlds, _NONE_ALLOWED, words, unknown, at, share=share)
+    worlds = _measure_worlds(count_barred, unknown_values)
+    items = [entry.item for entry in violations]
+    return _conclude_check(worlds, _NONE_ALLOWED, words, unknown_values, items, share=share)
 
 
 def _decide_distinct(
-    label: str, values: Sequence[_ItemValue], unknown: UnknownValues
+    label: str, values: Sequence[_ItemValue], unknown_values: UnknownValues
 ) -> CheckResult:
     keys = [None if entry.is_any else equality_key(entry.value) for entry in values]
 
-    def count_repeats(counted: CountedTruths) -> float:
-        present = [key for entry, key in zip(values, keys, strict=True) if counted[entry.truth]]
+    def count_repeats(counted_truths: CountedTruths) -> float:
+        present = [
+            key for entry, key in zip(values, keys, strict=True) if counted_truths[entry.truth]
+        ]
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(present) - len(set(present) - {None})
 
-    repeated: list[_ItemValue] = []
-    distinct: set[Any] = set()
+    repeats: list[_ItemValue] = []
+    distinct_keys: set[Any] = set()
     for entry, key in zip(values, keys, strict=True):
         if entry.truth == "yes":
-            if key in distinct:
-                repeated.append(entry)
-            distinct.add(key)
+            if key in distinct_keys:
+                repeats.append(entry)
+            distinct_keys.add(key)
 
     def share() -> float:
-        return 0.0 if None in keys else len(distinct) / len(keys)
+        return 0.0 if None in keys else len(distinct_keys) / len(keys)
 
-    never = f"{label} never repeats"
-    fails = f"{label} repeats {_quote_values([entry.value for entry in repeated])}"
-    worlds = _measure_worlds(count_repeats, unknown)
-    at = [entry.item for entry in repeated]
+    success_text = f"{label} never repeats"
+    failure_text = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
+    worlds = _measure_worlds(count_repeats, unknown_values)
+    items = [entry.item for entry in repeats]
     return _conclude_check(
-        worlds, _NONE_ALLOWED, _Words(never, fails, never), unknown, at, share=share
+        worlds,
+        _NONE_ALLOWED,
+        _Words(success_text, failure_text, success_text),
+        unknown_values,
+        items,
+        share=share,
     )
 
 
@@ -588,8 +616,8 @@ class Constraints(Evaluator):
             )
         questions = [self._question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
-            pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
-            problem = f"{pair} cannot both be met: {contradiction.why}"
+            quoted_pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
+            problem = f"{quoted_pair} cannot both be met: {contradiction.why}"
             raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
         return questions
 
@@ -619,9 +647,9 @@ class Constraints(Evaluator):
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
-            called = f"{quote(name)} is called as (task, response, **params): {error}"
+            signature_problem = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(
-                f"{where}, field check.params: {called}; change the params, or the function"
+                f"{where}, field check.params: {signature_problem}; change the params, or the function"
             ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
@@ -633,25 +661,25 @@ class Constraints(Evaluator):
             return Verdict.abstain(
                 "the constraint states no check, and nobody else is asked about it"
             )
-        canonical = json.dumps(constraint.check, sort_keys=True)
-        check = _parse_check(f"constraint {constraint.id!r}", canonical)
+        check_json = json.dumps(constraint.check, sort_keys=True)
+        check = _parse_check(f"constraint {constraint.id!r}", check_json)
         if check.function is not None:
             function = self._functions[check.function]
             return function(inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
         if check.text is not None:
             return _match_text(label, check.text, inputs.response)
-        decided = _decide_check(check, inputs)
-        reason = f"{label}: {decided.reason}"
-        if decided.holds is None:
+        result = _decide_check(check, inputs)
+        reason = f"{label}: {result.reason}"
+        if result.holds is None:
             return Verdict.abstain(reason)
         score = 1.0
         items: Sequence[ListedItem] = ()
-        if not decided.holds:
-            score = decided.share if check.partial else 0.0
-            items = decided.items[:10]
-        evidence = tuple(chain.from_iterable(map(_evidence, items)))
-        return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
+        if not result.holds:
+            score = result.share if check.partial else 0.0
+            items = result.items[:10]
+        evidence = tuple(chain.from_iterable(map(_evidence_of_item, items)))
+        return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
 
 @lru_cache(maxsize=4096)
@@ -691,17 +719,17 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
         return {}
     findings = claim_findings(inputs)
     lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
-    claimed = {}
+    items_by_kind = {}
     for kind in check.claimed_kinds:
         items = []
         for finding in findings[kind]:
             separators = lists.get(finding["table"] or "", {})
             items.append(ListedItem(finding["text"], finding["values"], finding, separators))
-        claimed[kind] = items
-    return claimed
+        items_by_kind[kind] = items
+    return items_by_kind
 
 
-def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
+def _items_at_path(path: str, data: JsonValue) -> Sequence[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
     items = []
     for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location)):
@@ -727,18 +755,18 @@ def _decide_check(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    claimed = _claimed_items(check, inputs)
-    listed = {path: _matches(path, inputs.response.data) for path in check.paths}
-    decided = decide_check(check, {**claimed, **listed})
-    if not decided.holds or listed:
-        return decided
+    claimed_items = _claimed_items(check, inputs)
+    listed_items = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
+    result = decide_check(check, {**claimed_items, **listed_items})
+    if not result.holds or listed_items:
+        return result
     findings = chain.from_iterable(claim_findings(inputs).values())
     if any(finding["row"] for finding in findings):
-        return decided
+        return result
     return CheckResult(False, 0.0, "nothing that the response's data claims is there")
 
 
-def _evidence(item: ListedItem) -> Sequence[Evidence]:
+def _evidence_of_item(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
     content = to_text(dict(item.values))
@@ -772,18 +800,18 @@ class Collected(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data = inputs.response.data
-        wanted = inputs.question.subject.partition("/")[2]
+        preference = inputs.question.subject.partition("/")[2]
         tables = data.get(_PREFERENCES_TABLE) if isinstance(data, dict) else None
         table = tables.get(str(inputs.task.member)) if isinstance(tables, dict) else None
         if table is None:
             reason = f"the response's data has no `{_PREFERENCES_TABLE}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
-        is_collected = wanted in set(flatten_preferences(table))
+        is_collected = preference in set(flatten_preferences(table))
         words = "is" if is_collected else "is not"
         return Verdict(
             score=float(is_collected),
             met=is_collected,
-            reason=f"{wanted} {words} among its preferences",
+            reason=f"{preference} {words} among its preferences",
         )
 
 

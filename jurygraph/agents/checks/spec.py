@@ -43,7 +43,7 @@ ItemsPath = Annotated[Id, AfterValidator(_check_items)]
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
-BOUNDS = ("at_least", "at_most", "equals", "between")
+BOUND_FIELDS = ("at_least", "at_most", "equals", "between")
 CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
 
 
@@ -144,21 +144,21 @@ class Check(FrozenModel):
                 f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(CHECK_MEASURES)}"
             )
         (measure,) = measures
-        allowed = _ALLOWED_FIELDS[measure]
-        unused = sorted(self.model_fields_set - {measure, *allowed})
-        if unused:
-            allowed_text = ", ".join(allowed) or "nothing else"
+        allowed_fields = _ALLOWED_FIELDS[measure]
+        unused_fields = sorted(self.model_fields_set - {measure, *allowed_fields})
+        if unused_fields:
+            allowed_text = ", ".join(allowed_fields) or "nothing else"
             raise ValueError(
-                f"`{unused[0]}` has no meaning for `{measure}`; it takes {allowed_text}"
+                f"`{unused_fields[0]}` has no meaning for `{measure}`; it takes {allowed_text}"
             )
         self._check_bounds(measure)
         return self
 
     def _check_bounds(self, measure: str) -> None:
-        bounds = [name for name in BOUNDS if getattr(self, name) is not None]
+        bounds = [name for name in BOUND_FIELDS if getattr(self, name) is not None]
         if measure in ("count", "sum") and len(bounds) != 1:
             raise ValueError(
-                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}"
+                f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUND_FIELDS)}"
             )
         if measure == "share" and (len(bounds) > 1 or not self.where):
             raise ValueError(
@@ -202,13 +202,13 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         if self.sum is not None:
             return tuple(
-                (term.of, _columns(term.where, term.column, term.times, term.places))
+                (term.of, _columns_of_tests(term.where, term.column, term.times, term.places))
                 for term in self.sum
             )
         source = self.count or self.share or self.values
         if not source:
             return ()
-        columns = _columns(self.where, self.column) | _columns(self.among)
+        columns = _columns_of_tests(self.where, self.column) | _columns_of_tests(self.among)
         return ((source, columns),)
 
     @cached_property
@@ -223,16 +223,16 @@ class Check(FrozenModel):
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
-    "count": ("where", *BOUNDS, "partial"),
-    "share": ("where", "among", *BOUNDS, "partial"),
-    "sum": ("per", *BOUNDS, "partial"),
+    "count": ("where", *BOUND_FIELDS, "partial"),
+    "share": ("where", "among", *BOUND_FIELDS, "partial"),
+    "sum": ("per", *BOUND_FIELDS, "partial"),
     "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
     "text": (),
     "function": ("params",),
 }
 
 
-def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
+def _columns_of_tests(tests: Tests, *operands: str | float | None) -> frozenset[str]:
     columns = set(tests)
     for _, value in chain.from_iterable(tests.values()):
         if isinstance(value, Column):
@@ -281,11 +281,11 @@ def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.share is not None and first.share == second.share:
         return _shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
-        for wanted, barred_check in ((first, second), (second, first)):
-            if barred_check.where:
+        for including_check, excluding_check in ((first, second), (second, first)):
+            if excluding_check.where:
                 continue
-            excluded = barred_check.excludes or ()
-            if any(is_one_of(value, excluded) for value in wanted.includes or ()):
+            excluded_values = excluding_check.excludes or ()
+            if any(is_one_of(value, excluded_values) for value in including_check.includes or ()):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
 
@@ -294,8 +294,8 @@ def _shares_tension(first: Check, second: Check) -> tuple[float, str] | None:
     if first.among or second.among:
         return None
     # Two shares that add up to more than 1 have an item in common, which has to pass the tests of both.
-    least = [check.bound[0] for check in (first, second)]
-    column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
+    least_shares = [check.bound[0] for check in (first, second)]
+    column = _conflicting_column(first.where, second.where) if sum(least_shares) > 1.0 else None
     return None if column is None else (1.0, f"no {column} of {first.share} passes both")
 
 
@@ -303,7 +303,7 @@ def _normalise_measure(check: Check) -> Check:
     """Return a check without its bounds and independent of the order of its terms; a sum without its divisor."""
     terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
     return check.model_copy(
-        update={**dict.fromkeys(BOUNDS), "partial": False, "per": None, "sum": terms}
+        update={**dict.fromkeys(BOUND_FIELDS), "partial": False, "per": None, "sum": terms}
     )
 
 
@@ -320,11 +320,13 @@ def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
 
 
 def _find_gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
-    narrow, wide = ends
-    if wide <= 0 or wide == narrow:
+    smaller_end, larger_end = ends
+    if larger_end <= 0 or larger_end == smaller_end:
         return None
-    strength = 1.0 - max(0.0, narrow) / wide
-    why = f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
+    strength = 1.0 - max(0.0, smaller_end) / larger_end
+    why = (
+        f"the bounds {to_text(smaller_end)} and {to_text(larger_end)} of one {check.measure} differ"
+    )
     return strength, why
 
 
@@ -346,17 +348,17 @@ def _is_barred(first: Test, second: Test) -> bool:
     has_both = first.has is not None and second.has_not is not None
     if has_both and are_equal(first.has, second.has_not):
         return True
-    allowed = _as_constants(first.equals) or first.one_of
-    if allowed is None:
+    allowed_values = _as_constants(first.equals) or first.one_of
+    if allowed_values is None:
         return False
     barred_values = [*(second.none_of or ()), *_as_constants(second.is_not)]
-    if all(is_one_of(value, barred_values) for value in allowed):
+    if all(is_one_of(value, barred_values) for value in allowed_values):
         return True
-    if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed):
+    if all(_is_less(value, at_least) or _is_less(at_most, value) for value in allowed_values):
         return True
-    others_allowed = _as_constants(second.equals) or second.one_of
-    return others_allowed is not None and not any(
-        is_one_of(value, others_allowed) for value in allowed
+    other_allowed_values = _as_constants(second.equals) or second.one_of
+    return other_allowed_values is not None and not any(
+        is_one_of(value, other_allowed_values) for value in allowed_values
     )
 
 

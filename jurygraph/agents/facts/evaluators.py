@@ -263,9 +263,11 @@ def describe_finding(finding: FactFinding) -> str:
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     differences = []
     for column in finding["differs"]:
-        actual = to_text(finding["values"].get(column))
-        claimed = shorten(finding["claimed"][column], _MAX_CHARACTERS)
-        differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
+        actual_text = to_text(finding["values"].get(column))
+        claimed_text = shorten(finding["claimed"][column], _MAX_CHARACTERS)
+        differences.append(
+            f"{column} is {actual_text or 'not told'}, not {claimed_text or 'left open'}"
+        )
     descriptions: dict[FindingStatus, str] = {
         "confirmed": f"is there{where}",
         "differs": f"is there{where}, but {', '.join(differences)}",
@@ -318,13 +320,17 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
     first = rows[0]
     row_values = {name: None if name in columns else value for name, value in fixed_values.items()}
     row_values |= first.values
-    claimed = {name: to_text(value) for name, value in fixed_values.items() if name in columns}
-    claimed |= claimed_values
-    claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
+    compared_values = {
+        name: to_text(value) for name, value in fixed_values.items() if name in columns
+    }
+    compared_values |= claimed_values
+    compared_values = {
+        name: value for name, value in compared_values.items() if name not in table.spec.key
+    }
     tolerances = claim.form.within
     differs = [
         name
-        for name, value in sorted(claimed.items())
+        for name, value in sorted(compared_values.items())
         if not values_agree(value, first.values.get(name), tolerances.get(name, 0.0))
     ]
     return _build_finding(
@@ -334,7 +340,7 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, FactTable]) -> F
         row=first.number,
         values=row_values,
         own=columns_without_value,
-        claimed=claimed,
+        claimed=compared_values,
         differs=differs,
     )
 
@@ -363,28 +369,28 @@ def _build_finding(claim: FactClaim, found: FindingStatus, **fields: Any) -> Fac
 def _merge_findings(
     claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
 ) -> list[FactFinding]:
-    merged: list[FactFinding] = []
+    merged_findings: list[FactFinding] = []
     for index, finding in enumerate(findings):
-        is_repeated = bool(merged) and claim_key(merged[-1]) == claim_key(finding)
+        is_repeated = bool(merged_findings) and claim_key(merged_findings[-1]) == claim_key(finding)
         if is_repeated and is_adjacent(claims[index - 1], claims[index]):
-            merged[-1]["at"] += finding["at"]
-            merged[-1]["values"][name] += 1
+            merged_findings[-1]["at"] += finding["at"]
+            merged_findings[-1]["values"][name] += 1
         else:
             finding["values"][name] = 1
             finding["own"] = sorted({*finding["own"], name})
-            merged.append(finding)
-    return merged
+            merged_findings.append(finding)
+    return merged_findings
 
 
 def claim_key(finding: FactFinding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
-    claimed = tuple(sorted(finding["claimed"].items()))
+    claimed_pairs = tuple(sorted(finding["claimed"].items()))
     return (
         normalise(finding["text"]),
         finding["found"],
         finding["table"],
         finding["row"],
-        claimed,
+        claimed_pairs,
         *finding["places"],
     )
 
@@ -453,9 +459,9 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]
     """
     planned_files: Any = inputs.question.params.get("files", {})
     material: Any = inputs.material[0][CLAIMS_MATERIAL]
-    used = {evidence.source: evidence.quote for evidence in material.evidence}
+    used_digests = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned_files.items():
-        if used.get(table) != sha256:
+        if used_digests.get(table) != sha256:
             raise InputError(
                 f"facts.tables.{table}.file: changed since the plan was made; prepare the task again"
             )
@@ -497,14 +503,16 @@ class Confirmed(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         kind = str(inputs.question.params["kind"])
-        claimed = claim_findings(inputs)
-        if not claimed[kind] and (inputs.response.data is None or any(claimed.values())):
+        findings_by_kind = claim_findings(inputs)
+        if not findings_by_kind[kind] and (
+            inputs.response.data is None or any(findings_by_kind.values())
+        ):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _verdict_on_kind(claimed[kind], kind)
+        return _verdict_on_kind(findings_by_kind[kind], kind)
 
 
-def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
-    by_claim = {claim_key(finding): finding for finding in reversed(claimed)}
+def _verdict_on_kind(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
+    by_claim = {claim_key(finding): finding for finding in reversed(all_findings)}
     findings = list(by_claim.values())[::-1]
     if not findings:
         return Verdict(
@@ -512,18 +520,18 @@ def _verdict_on_kind(claimed: Sequence[FactFinding], kind: str) -> Verdict:
             met=False,
             reason="the response's data claims nothing that could be looked up",
         )
-    unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
-    reported_findings = unconfirmed[:_MAX_WRONG]
-    right = len(findings) - len(unconfirmed)
-    reasons = [f"{right} of {len(findings)} {kind} are confirmed"]
+    unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
+    reported_findings = unconfirmed_findings[:_MAX_WRONG]
+    confirmed_count = len(findings) - len(unconfirmed_findings)
+    reasons = [f"{confirmed_count} of {len(findings)} {kind} are confirmed"]
     reasons += map(describe_finding, reported_findings)
-    if len(unconfirmed) > _MAX_WRONG:
-        reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
+    if len(unconfirmed_findings) > _MAX_WRONG:
+        reasons.append(f"and {len(unconfirmed_findings) - _MAX_WRONG} more")
     evidence = chain.from_iterable(map(claim_evidence, reported_findings or findings[:1]))
     return Verdict(
-        score=right / len(findings),
-        met=not unconfirmed,
-        native=right,
+        score=confirmed_count / len(findings),
+        met=not unconfirmed_findings,
+        native=confirmed_count,
         scale=(0, len(findings)),
         reason="; ".join(reasons),
         evidence=tuple(evidence),

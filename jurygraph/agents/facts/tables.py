@@ -90,21 +90,21 @@ def parse_number(value: Any) -> int | float | None:
 
 def value_sort_key(value: Any) -> tuple[int, float, str]:
     """Return a sort key of a value: numbers before words before empty values."""
-    parsed = parse_number(value)
-    if parsed is not None:
-        return 0, parsed, ""
+    number = parse_number(value)
+    if number is not None:
+        return 0, number, ""
     return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
 
 
-def values_agree(claimed: str, value: Any, tolerated_share: float = 0.0) -> bool:
+def values_agree(claimed_value: str, value: Any, tolerated_share: float = 0.0) -> bool:
     """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
     A number may differ by the share `tolerated_share` of the table's number.
     """
-    number = parse_number(claimed)
+    number = parse_number(claimed_value)
     expected = parse_number(value)
     if number is None or expected is None:
-        return not is_missing(value) and normalise(claimed) == normalise(value)
+        return not is_missing(value) and normalise(claimed_value) == normalise(value)
     if number == expected or tolerated_share <= 0:
         return number == expected
     difference = abs(float(number) - float(expected))
@@ -212,11 +212,11 @@ class ClaimPattern(FrozenModel):
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
-        unknown = sorted(self.columns.keys() - self.groups)
-        if unknown:
+        unknown_names = sorted(self.columns.keys() - self.groups)
+        if unknown_names:
             groups = ", ".join(self.groups) or "none"
             raise ValueError(
-                f"`columns.{unknown[0]}` is not a group of the pattern; it has {groups}"
+                f"`columns.{unknown_names[0]}` is not a group of the pattern; it has {groups}"
             )
         return self
 
@@ -253,7 +253,7 @@ class ClaimsSpec(FrozenModel):
     merged: Id | None = None
 
     @model_validator(mode="after")
-    def _check_merged(self) -> Self:
+    def _require_order_if_merged(self) -> Self:
         if self.merged is not None and self.order is None:
             raise ValueError(
                 "`merged` joins claims of successive orders; name the field that has them in `order`"
@@ -432,9 +432,9 @@ class ToolTable(FactTable):
             raise TypeError(
                 f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such"
             )
-        matching = []
+        matching_rows = []
         for number, content in enumerate(rows, start=1):
             row = FactRow(number, to_json_values(content))
             if self.key_of(row.values) == key:
-                matching.append(row)
-        return self.sort_rows(matching)
+                matching_rows.append(row)
+        return self.sort_rows(matching_rows)

@@ -102,13 +102,17 @@ def _find_answers(text: str) -> _Answers | None:
 
 def _find_answers_uncached(text: str) -> _Answers | None:
     folded_text = fold_width(text)  # as long as the text
-    close = folded_text.rfind(_ANSWER_CLOSE)
-    opened = folded_text.rfind(_ANSWER_OPEN, 0, max(close, 0))
-    tagged_answer = None if opened < 0 else trim(folded_text, opened + len(_ANSWER_OPEN), close)
+    close_tag_start = folded_text.rfind(_ANSWER_CLOSE)
+    open_tag_start = folded_text.rfind(_ANSWER_OPEN, 0, max(close_tag_start, 0))
+    tagged_answer = (
+        None
+        if open_tag_start < 0
+        else trim(folded_text, open_tag_start + len(_ANSWER_OPEN), close_tag_start)
+    )
     if tagged_answer is not None:
         return _find_in_tag(folded_text, *tagged_answer)
     last_opening = folded_text.rfind(_ANSWER_OPEN)
-    if last_opening > close:
+    if last_opening > close_tag_start:
         return _find_in_cut_off(folded_text, last_opening)
     return _find_untagged(folded_text)
 
@@ -121,9 +125,9 @@ def _find_in_tag(text: str, start: int, end: int) -> _Answers:
     found = _find_untagged(text[start:end])
     if found is None:
         return _Answers((start, end))
-    final, *others = [span and (span[0] + start, span[1] + start) for span in found]
-    assert final is not None, "there is no answer without it"
-    return _Answers(final, *others)
+    final_span, *other_spans = [span and (span[0] + start, span[1] + start) for span in found]
+    assert final_span is not None, "there is no answer without it"
+    return _Answers(final_span, *other_spans)
 
 
 def _find_in_cut_off(text: str, start: int) -> _Answers | None:
@@ -170,9 +174,13 @@ def answer_line_start(text: str, answer: Passage) -> int:
     line = text.rfind("\n", 0, answer.start) + 1
     if text[line : answer.start].strip(ORNAMENT_CHARACTERS):
         return line
-    above = text[:line].rstrip()
-    label = ANSWER_PATTERN.match(fold_width(above), above.rfind("\n") + 1)
-    return label.start() if label and not above[label.end() :].strip(ORNAMENT_CHARACTERS) else line
+    text_above = text[:line].rstrip()
+    label = ANSWER_PATTERN.match(fold_width(text_above), text_above.rfind("\n") + 1)
+    return (
+        label.start()
+        if label and not text_above[label.end() :].strip(ORNAMENT_CHARACTERS)
+        else line
+    )
 
 
 def _find_boxed(text: str) -> Span | None:
@@ -191,8 +199,8 @@ def _find_boxed(text: str) -> Span | None:
 
 def _find_after_hashes(text: str) -> Span | None:
     answer = None
-    trimmed = trim(text, 0, len(text))
-    last_line = text.rfind("\n", 0, trimmed[1]) if trimmed else -1
+    trimmed_span = trim(text, 0, len(text))
+    last_line = text.rfind("\n", 0, trimmed_span[1]) if trimmed_span else -1
     for line in _HASHES_ANSWER.finditer(text):
         content = trim(text, *line.span(1))
         if content and (not _WORD.match(text, *content) or line.start() > last_line):

@@ -45,7 +45,7 @@ _DEPTHS = {"(": 1, ")": -1}
 _EQUATION_EDGE = re.compile(r"<<|>>|=")
 _EQUALS_SIGN = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+")
-_BOLD = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
+_BOLD_MARK = re.compile(r"[ \t]*\|\|(?=[ 0-9(.-])")
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _BOUNDARY_CHARACTERS = frozenset(
     ",:;.>|•[?)\"'“”‘’`—"
@@ -111,34 +111,34 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     """
     all_steps: list[CalculationStep] = []
     start = 0
-    remaining = STEP_LIMIT
+    remaining_steps = STEP_LIMIT
     for line in text.split("\n"):  # no equality spans a line end
-        if "=" in line and remaining > 0:
+        if "=" in line and remaining_steps > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
-            sign_count, line_steps = read(line, remaining)
+            sign_count, line_steps = read(line, remaining_steps)
             for step in line_steps:
-                moved = replace(step, start=step.start + start, end=step.end + start)
-                all_steps.append(moved)
-            remaining -= sign_count
+                moved_step = replace(step, start=step.start + start, end=step.end + start)
+                all_steps.append(moved_step)
+            remaining_steps -= sign_count
         start += len(line) + 1
     return tuple(all_steps)
 
 
-def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
-    """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
+def _read_line(line: str, max_signs: int) -> tuple[int, tuple[CalculationStep, ...]]:
+    """Return the number of equals signs read in a line, at most `max_signs`, and the equalities at them."""
     # An operator is as long as the sign that it replaces, so that all offsets stay.
-    plain = _NONASCII_OPERATOR.sub(
+    plain_line = _NONASCII_OPERATOR.sub(
         lambda sign: _OPERATORS.get(sign[0], "").ljust(len(sign[0])), line
     )
-    edges = [*_EQUATION_EDGE.finditer(plain)]
+    edges = [*_EQUATION_EDGE.finditer(plain_line)]
     line_steps = []
     count = 0
     for index, edge in enumerate(edges):
-        if count < most and _EQUALS_SIGN.match(plain, edge.start()):
+        if count < max_signs and _EQUALS_SIGN.match(plain_line, edge.start()):
             count += 1
             before = edges[index - 1] if index else None
             after = edges[index + 1] if index + 1 < len(edges) else None
-            step = _read_step(line, plain, edge, before, after)
+            step = _read_step(line, plain_line, edge, before, after)
             if step is not None:
                 line_steps.append(step)
     return count, tuple(line_steps)
@@ -150,39 +150,43 @@ _read_line_cached = lru_cache(maxsize=4096)(_read_line)
 
 def _read_step(
     line: str,
-    plain: str,
-    equals: re.Match[str],
+    plain_line: str,
+    equals_sign: re.Match[str],
     before: re.Match[str] | None,
     after: re.Match[str] | None,
 ) -> CalculationStep | None:
-    stop = after.start() if after else len(plain)
+    stop = after.start() if after else len(plain_line)
     if before and before.group() == "<<" and not after:
         return None  # an annotation that does not end
     try:
         # The right side first: before an annotation it ends at once.
-        right = _read_right_side(line, plain, equals.end(), stop)
-        left = _read_left_side(plain, before, equals.start())
-        claimed, exact, is_right = _compare_sides(left, right)
+        right_side = _read_right_side(line, plain_line, equals_sign.end(), stop)
+        left_side = _read_left_side(plain_line, before, equals_sign.start())
+        claimed_value, exact_value, is_right = _compare_sides(left_side, right_side)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
-    start = left.tokens[0].start()
-    end = right.tokens[-1].end()
-    if after and after.group() == "<<" and not plain[end:stop].strip():
+    start = left_side.tokens[0].start()
+    end = right_side.tokens[-1].end()
+    if after and after.group() == "<<" and not plain_line[end:stop].strip():
         return None  # the annotation that follows is the step
-    expression = line[start : left.tokens[-1].end()]
-    return CalculationStep(line[start:end], start, end, expression, claimed, exact, is_right)
+    expression = line[start : left_side.tokens[-1].end()]
+    return CalculationStep(
+        line[start:end], start, end, expression, claimed_value, exact_value, is_right
+    )
 
 
-def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _EquationSide:
+def _read_left_side(
+    plain_line: str, edge: re.Match[str] | None, equals_start: int
+) -> _EquationSide:
     least_start = edge.end() if edge else 0
-    cut = max(least_start, equals - MAX_SIDE_CHARACTERS)
+    window_start = max(least_start, equals_start - MAX_SIDE_CHARACTERS)
     # Where the characters of arithmetic begin.
-    start = cut + len(plain[cut:equals].rstrip(_EXPRESSION_CHARACTERS))
-    if start == cut > least_start:
+    start = window_start + len(plain_line[window_start:equals_start].rstrip(_EXPRESSION_CHARACTERS))
+    if start == window_start > least_start:
         raise _NotArithmetic
-    if start == 0 and (bullet := _BULLET.match(plain, 0, equals)):
+    if start == 0 and (bullet := _BULLET.match(plain_line, 0, equals_start)):
         least_start = start = bullet.end()
-    tokens = list(_TOKEN.finditer(plain, start, equals))
+    tokens = list(_TOKEN.finditer(plain_line, start, equals_start))
     first = depth = 0
     # The arithmetic begins after other text and any unmatched bracket.
     for index, token in enumerate(tokens):
@@ -198,7 +202,9 @@ def _read_left_side(plain: str, edge: re.Match[str] | None, equals: int) -> _Equ
         raise _NotArithmetic
     previous = tokens[first - 1].end() if first else start
     text_before = (
-        "" if is_bracketed else plain[max(least_start, previous - MAX_SIDE_CHARACTERS) : previous]
+        ""
+        if is_bracketed
+        else plain_line[max(least_start, previous - MAX_SIDE_CHARACTERS) : previous]
     )
     if not text_before and edge and edge.group() == ">>" and not is_bracketed:
         text_before = ">"
@@ -223,15 +229,15 @@ def _may_belong(before: str, first: re.Match[str], end: int) -> bool:
     return mark == ")"
 
 
-def _read_right_side(line: str, plain: str, start: int, stop: int) -> _EquationSide:
+def _read_right_side(line: str, plain_line: str, start: int, stop: int) -> _EquationSide:
     stop = min(stop, start + MAX_SIDE_CHARACTERS)
-    if bold := _BOLD.match(plain, start, stop):
-        start = bold.end()
-    right = plain[start:stop]
-    run = start + len(right) - len(right.lstrip(_EXPRESSION_CHARACTERS))
+    if bold_mark := _BOLD_MARK.match(plain_line, start, stop):
+        start = bold_mark.end()
+    right_text = plain_line[start:stop]
+    run_end = start + len(right_text) - len(right_text.lstrip(_EXPRESSION_CHARACTERS))
     side: list[re.Match[str]] = []
     depth = 0
-    for token in _TOKEN.finditer(plain, start, run):
+    for token in _TOKEN.finditer(plain_line, start, run_end):
         depth += _DEPTHS.get(token.group(), 0)
         if token.lastgroup == "other" or depth < 0:
             break
@@ -247,59 +253,61 @@ def _read_right_side(line: str, plain: str, start: int, stop: int) -> _EquationS
 
 
 def _compare_sides(
-    left: _EquationSide, right: _EquationSide
+    left_side: _EquationSide, right_side: _EquationSide
 ) -> tuple[Fraction, Fraction | None, bool]:
-    claimed = _evaluate(right.tokens)
+    claimed_value = _evaluate(right_side.tokens)
     try:
-        exact = _evaluate(left.tokens)
+        exact_value = _evaluate(left_side.tokens)
     except ZeroDivisionError:
-        return claimed, None, False
-    if _is_true_result(left, exact, claimed, right.tokens):
-        return claimed, exact, True
-    if [token.lastgroup for token in right.tokens[:2]] == ["number", "operator"]:
-        first = right.tokens[:1]
+        return claimed_value, None, False
+    if _is_true_result(left_side, exact_value, claimed_value, right_side.tokens):
+        return claimed_value, exact_value, True
+    if [token.lastgroup for token in right_side.tokens[:2]] == ["number", "operator"]:
+        first = right_side.tokens[:1]
         first_value = _evaluate(first)
-        if _is_true_result(left, exact, first_value, first, may_round=False):
-            return first_value, exact, True
-    if left.has_token("%") or right.has_token("%"):
-        label = _evaluate(right.tokens, Fraction(1))
-        holds = _is_true_result(left, _evaluate(left.tokens, Fraction(1)), label, right.tokens)
-        if holds and not left.has_token("%"):
-            return label, exact, True
-        if holds or left.has_token("+", "-"):
+        if _is_true_result(left_side, exact_value, first_value, first, may_round=False):
+            return first_value, exact_value, True
+    if left_side.has_token("%") or right_side.has_token("%"):
+        label = _evaluate(right_side.tokens, Fraction(1))
+        holds = _is_true_result(
+            left_side, _evaluate(left_side.tokens, Fraction(1)), label, right_side.tokens
+        )
+        if holds and not left_side.has_token("%"):
+            return label, exact_value, True
+        if holds or left_side.has_token("+", "-"):
             raise _NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
-    if left.doubtful or right.doubtful:
+    if left_side.doubtful or right_side.doubtful:
         raise _NotArithmetic
-    return claimed, exact, False
+    return claimed_value, exact_value, False
 
 
 def _is_true_result(
-    left: _EquationSide,
-    exact: Fraction,
-    claimed: Fraction,
-    right: Sequence[re.Match[str]],
+    left_side: _EquationSide,
+    exact_value: Fraction,
+    claimed_value: Fraction,
+    right_tokens: Sequence[re.Match[str]],
     *,
     may_round: bool = True,
 ) -> bool:
     """Return true if a claim is the exact value, or that value rounded; to a whole number only if it `may_round`."""
-    difference = abs(claimed - exact)
-    has_noise = any(_decimal_places(token) >= 6 for token in (*left.tokens, *right))
-    noise = abs(exact) * _ROUNDING_TOLERANCE if has_noise else Fraction(0)
+    difference = abs(claimed_value - exact_value)
+    has_noise = any(_decimal_places(token) >= 6 for token in (*left_side.tokens, *right_tokens))
+    noise = abs(exact_value) * _ROUNDING_TOLERANCE if has_noise else Fraction(0)
     if difference <= noise:
         return True
-    numbers = [token.group() for token in right if token.lastgroup == "number"]
+    numbers = [token.group() for token in right_tokens if token.lastgroup == "number"]
     if len(numbers) > 1:
         return False
     numeral = Fraction(numbers[0].replace(",", ""))
     # A hundredth where a percent sign counts.
-    unit = abs(claimed / numeral) if numeral else Fraction(1)
+    unit = abs(claimed_value / numeral) if numeral else Fraction(1)
     if "." in numbers[0]:
         decimals = numbers[0].partition(".")[2]
         return bool(difference <= unit / 10 ** len(decimals))
     # As in "33.33 * 3 = 100".
-    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)
-    is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
-    return bool(may_round and difference < unit and abs(exact) >= 1 and is_near)
+    has_decimals = any(_decimal_places(token) > 1 for token in left_side.tokens)
+    is_near = left_side.has_token("/") or (has_decimals and difference <= abs(exact_value) / 500)
+    return bool(may_round and difference < unit and abs(exact_value) >= 1 and is_near)
 
 
 def _decimal_places(token: re.Match[str]) -> int:
@@ -312,16 +320,16 @@ def _evaluate(expression: Sequence[re.Match[str]], percent: Fraction = _HUNDREDT
     Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
     """
     values = {"percent": percent}
-    written = []
+    python_tokens = []
     for index, token in enumerate(expression):
         if token.lastgroup == "number":
             name = f"n{index}"
             values[name] = Fraction(token.group().replace(",", ""))
-            written.append(name)
+            python_tokens.append(name)
         else:
-            written.append("** percent" if token.group() == "%" else token.group())
+            python_tokens.append("** percent" if token.group() == "%" else token.group())
     try:
-        return _value(ast.parse(" ".join(written), mode="eval").body, values)
+        return _value(ast.parse(" ".join(python_tokens), mode="eval").body, values)
     except SyntaxError:
         raise _NotArithmetic from None
 

@@ -135,10 +135,10 @@ def compare(answer: str, reference: str, unit: str = "") -> ComparisonStatus:
     assert gold is not None, "a reference that cannot be read has a status"
     if any(_parse_latex(reading.latex) is None for reading in _readings_of_answer(gold)):
         return "unparsed-reference"
-    claimed = read_answer(answer, gold)
-    if claimed is None:
+    claimed_answer = read_answer(answer, gold)
+    if claimed_answer is None:
         return "unparsed-answer"
-    statuses = [_compare_expressions(*pair) for pair in _paired_readings(claimed, gold)]
+    statuses = [_compare_expressions(*pair) for pair in _paired_readings(claimed_answer, gold)]
     return next((status for status in statuses if status != "equal"), "equal")
 
 
@@ -151,15 +151,15 @@ def compare_without_maths(answer: str, reference: str, unit: str = "") -> Compar
     gold = read_reference(reference)
     if gold is None:
         return "unparsed-reference"
-    claimed = read_answer(answer, gold)
-    if claimed is None:
+    claimed_answer = read_answer(answer, gold)
+    if claimed_answer is None:
         is_plain = all(reading.value is not None for reading in _readings_of_answer(gold))
         return "unparsed-answer" if is_plain else None
-    if isinstance(claimed, Reading) and isinstance(gold, Reading):
-        return _as_status(compare_readings(claimed, _with_unit(gold, claimed, unit)))
-    pairs = _paired_readings(claimed, gold)
+    if isinstance(claimed_answer, Reading) and isinstance(gold, Reading):
+        return _as_status(compare_readings(claimed_answer, _with_unit(gold, claimed_answer, unit)))
+    pairs = _paired_readings(claimed_answer, gold)
     if not pairs:
-        return _as_status(claimed == gold)
+        return _as_status(claimed_answer == gold)
     are_equal = [compare_readings(*pair) for pair in pairs]
     if False in are_equal:
         return "different"
@@ -174,11 +174,11 @@ def _as_status(is_equal: bool | None) -> ComparisonStatus | None:
 
 def _with_unit(reference: Reading, answer: Reading, unit: str) -> Reading:
     """Return a reference with the unit that the question asks for, if only the answer has one of its dimension."""
-    required = measure_of(unit) if unit else None
-    if not required or not answer.unit or reference.unit:
+    required_unit = measure_of(unit) if unit else None
+    if not required_unit or not answer.unit or reference.unit:
         return reference
-    is_implied = answer.unit.dimension == required.dimension
-    return replace(reference, unit=required) if is_implied else reference
+    is_implied = answer.unit.dimension == required_unit.dimension
+    return replace(reference, unit=required_unit) if is_implied else reference
 
 
 def _readings_of_answer(kind: AnswerKind) -> list[Reading]:
@@ -255,23 +255,23 @@ def _parse_latex(latex: str) -> _ParsedAnswer | None:
     if isinstance(value, Equality) and isinstance(value.rhs, Set):  # "x in S"
         value = value.rhs
     decimals = {number: Rational(str(number)) for number in value.atoms(Float)}
-    exact = value.xreplace(decimals) if decimals else value
-    return _ParsedAnswer(exact, bool(decimals), _OR_WORD.search(latex) is not None)
+    exact_value = value.xreplace(decimals) if decimals else value
+    return _ParsedAnswer(exact_value, bool(decimals), _OR_WORD.search(latex) is not None)
 
 
-def _as_set(parsed: _ParsedAnswer) -> _ParsedAnswer:
+def _as_set(parsed_answer: _ParsedAnswer) -> _ParsedAnswer:
     """Return the set that "x < 1 or x > 3" names, and the real numbers as an interval; others unchanged."""
     from sympy import FiniteSet, Interval, Set, Union, oo
     from sympy.core.relational import Relational
 
-    value = parsed.value
-    if parsed.has_alternatives and isinstance(value, FiniteSet):
+    value = parsed_answer.value
+    if parsed_answer.has_alternatives and isinstance(value, FiniteSet):
         members = list(value)
         if all(isinstance(member, Relational) for member in members):
             value = Union(*(relation.as_set() for relation in members))
     if isinstance(value, Set) and value == Interval(-oo, oo):
         value = Interval(-oo, oo)
-    return parsed._replace(value=value)
+    return parsed_answer._replace(value=value)
 
 
 def _are_equal(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
@@ -303,22 +303,22 @@ def _are_equal(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
 def _are_equal_in_order(members: Sequence[Any], others: Sequence[Any], has_decimals: bool) -> bool:
     if len(members) != len(others):
         return False
-    gold = [_ParsedAnswer(member, has_decimals) for member in members]
-    claimed = [_ParsedAnswer(other, has_decimals) for other in others]
-    return all(map(_are_equal, gold, claimed))
+    gold_members = [_ParsedAnswer(member, has_decimals) for member in members]
+    claimed_members = [_ParsedAnswer(other, has_decimals) for other in others]
+    return all(map(_are_equal, gold_members, claimed_members))
 
 
 def _are_equal_in_any_order(
     members: Sequence[Any], others: Sequence[Any], has_decimals: bool
 ) -> bool:
-    remaining = [_ParsedAnswer(other, has_decimals) for other in others]
+    remaining_answers = [_ParsedAnswer(other, has_decimals) for other in others]
     for member in members:
         gold = _ParsedAnswer(member, has_decimals)
-        equal = next((other for other in remaining if _are_equal(gold, other)), None)
-        if equal is None:
+        equal_answer = next((other for other in remaining_answers if _are_equal(gold, other)), None)
+        if equal_answer is None:
             return False
-        remaining.remove(equal)
-    return not remaining
+        remaining_answers.remove(equal_answer)
+    return not remaining_answers
 
 
 def _is_value(value: Any) -> bool:

@@ -132,8 +132,8 @@ class Calculation(CodeEvaluator):
                 reason="no calculation is written that reads as plain arithmetic",
             )
         wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.is_right]
-        right = len(steps) - len(wrong_steps)
-        reason = f"{right} of {len(steps)} calculations are right"
+        right_count = len(steps) - len(wrong_steps)
+        reason = f"{right_count} of {len(steps)} calculations are right"
         for number, step in wrong_steps:
             value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
             reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
@@ -141,9 +141,9 @@ class Calculation(CodeEvaluator):
             Evidence(quote=step.quote, start=step.start, end=step.end) for _, step in wrong_steps
         ]
         return Verdict(
-            score=right / len(steps),
+            score=right_count / len(steps),
             met=not wrong_steps,
-            native=right,
+            native=right_count,
             scale=(0, len(steps)),
             reason=reason,
             evidence=tuple(evidence),

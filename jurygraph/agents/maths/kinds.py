@@ -100,11 +100,16 @@ def read_reference(text: str) -> AnswerKind | None:
 
     A letter A to J; a number with a base; a matrix; an interval, tuple, number or other expression; words.
     """
-    bare = strip_formatting(text)
-    letter = bare.strip("()")
+    bare_text = strip_formatting(text)
+    letter = bare_text.strip("()")
     if len(letter) == 1 and letter in "ABCDEFGHIJ":
         return ChoiceAnswer(letter)
-    return _read_based_number(bare) or _read_matrix(text) or parse_answer(text) or _read_words(bare)
+    return (
+        _read_based_number(bare_text)
+        or _read_matrix(text)
+        or parse_answer(text)
+        or _read_words(bare_text)
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -125,11 +130,13 @@ def read_answer(text: str, reference: AnswerKind) -> AnswerKind | None:
 
 def _read_choice(text: str) -> ChoiceAnswer | None:
     r"""Read "C", "c", "(C)", "option C", "C) Paris", "\text{C: Paris}" or "C because it fits"; not "C or D"."""
-    bare = _EMPHASIS_COMMAND.sub(lambda match: match[1] or "", strip_wrappers(fold_width(text)))
-    bare = " ".join(_SPACING_COMMAND.sub(" ", bare).split())
-    if lone_letter := _LONE_LETTER.fullmatch(bare):
+    bare_text = _EMPHASIS_COMMAND.sub(
+        lambda match: match[1] or "", strip_wrappers(fold_width(text))
+    )
+    bare_text = " ".join(_SPACING_COMMAND.sub(" ", bare_text).split())
+    if lone_letter := _LONE_LETTER.fullmatch(bare_text):
         return ChoiceAnswer(lone_letter[1].upper())
-    match = _CHOICE_PATTERN.fullmatch(bare)
+    match = _CHOICE_PATTERN.fullmatch(bare_text)
     if match is None:
         return None
     letter = match["round"] or match["square"] or match["angle"] or match["plain"]

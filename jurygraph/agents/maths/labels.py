@@ -13,9 +13,9 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int]
 
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
-_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
-_SPACED_WORDS = _WORDS["spaced"]
-_JOINED_WORDS = _WORDS["joined"]
+_LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
+_SPACED_WORDS = _LABEL_WORDS["spaced"]
+_JOINED_WORDS = _LABEL_WORDS["joined"]
 _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _MAX_DENIAL_LENGTH = 40  # characters
@@ -37,8 +37,8 @@ def _line_pattern(kind: str) -> str:
     adjective = f"(?:{_one_of_words(_SPACED_WORDS['adjectives'])})"
     noun = f"(?:{_one_of_words(_SPACED_WORDS[kind])})"
     phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
-    joined = _one_of_words(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
-    with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined})[*_ \t]{{0,4}}(?::|[—–](?= ))"
+    joined_pattern = _one_of_words(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
+    with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined_pattern})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
 
 
@@ -46,17 +46,19 @@ def _sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
     link = rf"(?:{_one_of_words(_SPACED_WORDS['links'])}|(?:would|must|should) be)"
     adjectives = _one_of_words(_SPACED_WORDS["adjectives"])
-    spaced = rf"\b(?i:(?:{_one_of_words(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
+    spaced_pattern = (
+        rf"\b(?i:(?:{_one_of_words(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
+    )
     joined_links = _one_of_words(_JOINED_WORDS["links"])
-    joined = f"(?:{_one_of_words(_JOINED_WORDS[kind])})(?:{joined_links})"
-    return rf"(?:{spaced}|{joined})[ \t]{{0,4}}:?"
+    joined_pattern = f"(?:{_one_of_words(_JOINED_WORDS[kind])})(?:{joined_links})"
+    return rf"(?:{spaced_pattern}|{joined_pattern})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
     articles = rf"(?: (?:{_one_of_words(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
-    spaced = rf"\b(?i:{_one_of_words(_SPACED_WORDS['denials'])}){articles} ?\Z"
-    joined = rf"(?:{_one_of_words(_JOINED_WORDS['denials'])}) ?\Z"
-    return f"{spaced}|{joined}"
+    spaced_pattern = rf"\b(?i:{_one_of_words(_SPACED_WORDS['denials'])}){articles} ?\Z"
+    joined_pattern = rf"(?:{_one_of_words(_JOINED_WORDS['denials'])}) ?\Z"
+    return f"{spaced_pattern}|{joined_pattern}"
 
 
 _BARE_LABEL = rf"{_LINE_START}A[*_ ]{{0,4}}:"
@@ -96,8 +98,8 @@ def find_labelled(text: str, labels: re.Pattern[str], search_from: int = 0) -> S
 
 
 def _end_of_passage(text: str, start: int, end: int) -> int:
-    closing = _DISPLAY_DELIMITERS.get(text[start : start + 2])
-    closing_index = text.find(closing, start + 2, end) if closing else -1
+    closing_delimiter = _DISPLAY_DELIMITERS.get(text[start : start + 2])
+    closing_index = text.find(closing_delimiter, start + 2, end) if closing_delimiter else -1
     if closing_index >= 0:
         return closing_index + 2
     newline = text.find("\n", start, end)

@@ -57,21 +57,23 @@ def _load_units() -> dict[str, MeasureUnit]:
 
 
 _UNITS = _load_units()
-_WORDS = _read_toml("answer_words.toml")
+_WORD_TABLES = _read_toml("answer_words.toml")
 _SCALES: Mapping[str, int] = {
-    **_WORDS["scales"],
-    **{f"{word}s": scale for word, scale in _WORDS["scales"].items()},
+    **_WORD_TABLES["scales"],
+    **{f"{word}s": scale for word, scale in _WORD_TABLES["scales"].items()},
 }
-_LETTERS: Mapping[str, str] = _WORDS["letters"]
-_MONEY_LETTERS = {**_LETTERS, **_WORDS["money_letters"]}
-_COUNTED_NOUNS = frozenset(_WORDS["counted"].split())
-_NON_UNIT_WORDS = frozenset(_WORDS["not_units"].split())
+_LETTERS: Mapping[str, str] = _WORD_TABLES["letters"]
+_MONEY_LETTERS = {**_LETTERS, **_WORD_TABLES["money_letters"]}
+_COUNTED_NOUNS = frozenset(_WORD_TABLES["counted"].split())
+_NON_UNIT_WORDS = frozenset(_WORD_TABLES["not_units"].split())
 
 # Units
-_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORDS['closings'])})$")
-_ORDINAL = r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
+_CLOSINGS = re.compile(rf" (?:{'|'.join(_WORD_TABLES['closings'])})$")
+_ORDINAL_PATTERN = (
+    r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
+)
 _NO_NOUN = re.compile(
-    rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL})s?|[ivxlcdm]+"
+    rf".*(?:ly|[a-z]{{2}}ed|teens?|illions?|fold|less|ing|wards?|wise)|(?:{_ORDINAL_PATTERN})s?|[ivxlcdm]+"
 )
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
@@ -80,14 +82,14 @@ _NUMBER_PHRASE = re.compile(
 )
 _UNIT_JOINT = re.compile(r"(?<=[A-Za-z])(?:-(?=[A-Za-z])|\.(?= |$))")  # "sq. ft."
 _POWER_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
-_DIVISIONS = ("/", "per", "a", "an", "every")
+_DIVISION_WORDS = ("/", "per", "a", "an", "every")
 _GLUED_UNITS = "mgh"  # "18m", but "5s" and "5t" are products
 _ASKED_UNIT = re.compile(
     r"\b(?:how many(?: more| fewer| total| extra| whole)?|in) ([a-z]{2,12})\b", re.IGNORECASE
 )
 
 # Numbers
-_SIGNS = str.maketrans(_WORDS["signs"])
+_SIGNS = str.maketrans(_WORD_TABLES["signs"])
 # Elsewhere a dash marks a range.
 _MINUS_SIGN = re.compile(r"(^|[=(,\[{]) ?–|^(?i:minus|negative) (?=[0-9.\\$])")
 _FULL_WIDTH_CHARACTERS = {
@@ -118,12 +120,12 @@ _TEXT_COMMAND = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([A-Za-z /.-]*)\}"
 )
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
-_CURRENCY = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
-_INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
+_CURRENCY_PATTERN = r"(?:US|CA|AU|C|A)?\$|[£€¥₹]|USD|EUR|GBP|INR|JPY|CHF|Rs\.?"
+_INTEGER_PATTERN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
 _NUMBER = re.compile(
-    rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY}) ?(?P<inner>[+-]?))?"
+    rf"(?P<sign>[+-]?) ?(?:(?P<money>{_CURRENCY_PATTERN}) ?(?P<inner>[+-]?))?"
     r"(?:(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+) ?/ ?(?P<bottom>[0-9]+)"
-    rf"|(?P<decimal>{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)"
+    rf"|(?P<decimal>{_INTEGER_PATTERN}(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})(?![0-9A-Za-z])"  # "1.5e3", "1.5 \times 10^{3}"
     r"| ?(?:\\times|\\cdot|\*|[xX]) ?10 ?(?:\^|\*\*) ?(?:\{ ?)?(?P<power>[+-]?[0-9]{1,3})(?: ?\})?(?![0-9^!]))?)"
     r"(?![0-9.,])",
@@ -185,8 +187,8 @@ def parse_answer(text: str) -> Reading | None:
     after a number. "2 million" is 2,000,000, "70k" 70,000, "1{,}5" 1.5. Returns None if the text is prose, has adjacent
     numbers, or is otherwise more than one value.
     """
-    bare = strip_formatting(text)
-    return _read_number(bare) or _read_expression(bare)
+    bare_text = strip_formatting(text)
+    return _read_number(bare_text) or _read_expression(bare_text)
 
 
 def fold_width(text: str) -> str:
@@ -199,18 +201,20 @@ def fold_width(text: str) -> str:
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare = _SUPERSCRIPT.sub(_to_latex_power, fold_width(text))
-    bare = bare.translate(_SIGNS)
-    bare = _ROOT_SIGN.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
-    bare = _LATEX_THOUSANDS.sub(",", bare)
-    bare = _LATEX_COMMA.sub(".", bare)
-    bare = _LAYOUT_COMMAND.sub("", bare)
-    bare = _BLANK_COMMAND.sub("  ", bare)  # two blanks: never a mark of thousands
-    bare = strip_wrappers(bare)
-    bare = _TEXT_COMMAND.sub(lambda group: f" {group[1].strip()}", bare)
-    bare = bare.replace(r"\$", "$")
-    bare = _DEGREES.sub(" degrees ", bare)
-    return _MINUS_SIGN.sub(r"\1-", " ".join(bare.split()))
+    bare_text = _SUPERSCRIPT.sub(_to_latex_power, fold_width(text))
+    bare_text = bare_text.translate(_SIGNS)
+    bare_text = _ROOT_SIGN.sub(
+        lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare_text
+    )
+    bare_text = _LATEX_THOUSANDS.sub(",", bare_text)
+    bare_text = _LATEX_COMMA.sub(".", bare_text)
+    bare_text = _LAYOUT_COMMAND.sub("", bare_text)
+    bare_text = _BLANK_COMMAND.sub("  ", bare_text)  # two blanks: never a mark of thousands
+    bare_text = strip_wrappers(bare_text)
+    bare_text = _TEXT_COMMAND.sub(lambda group: f" {group[1].strip()}", bare_text)
+    bare_text = bare_text.replace(r"\$", "$")
+    bare_text = _DEGREES.sub(" degrees ", bare_text)
+    return _MINUS_SIGN.sub(r"\1-", " ".join(bare_text.split()))
 
 
 def _to_latex_power(power: re.Match[str]) -> str:
@@ -221,10 +225,10 @@ def _to_latex_power(power: re.Match[str]) -> str:
 def strip_wrappers(text: str) -> str:
     r"""Return a text without `$…$`, `\boxed{…}`, quotation marks and emphasis around it, and without a last stop."""
     for _ in range(8):
-        shorter = _unwrap_marks(text.strip())
-        if shorter == text:
+        unwrapped_text = _unwrap_marks(text.strip())
+        if unwrapped_text == text:
             break
-        text = shorter
+        text = unwrapped_text
     return text
 
 
@@ -278,27 +282,29 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return -value if "-" in (match["sign"], match["inner"]) else value
 
 
-def _read_unit(rest: str, money: str, is_one: bool) -> tuple[int, MeasureUnit | None] | None:
+def _read_unit(
+    rest: str, currency_prefix: str, is_one: bool
+) -> tuple[int, MeasureUnit | None] | None:
     """Return the scale and the unit in the words after a number; None if they are none.
 
     They are `[scales] [adjectives] unit [of noun]`, or a rate, `unit per unit`, and "each", "in total" or similar.
-    `money` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
+    `currency_prefix` is the currency before the number. `is_one`: the number is 1, so its noun is in the singular.
     """
-    phrase = _DOLLAR_WORD.sub("", rest) if "$" in money else rest
+    phrase = _DOLLAR_WORD.sub("", rest) if "$" in currency_prefix else rest
     match = _NUMBER_PHRASE.fullmatch(_UNIT_JOINT.sub(" ", phrase))
     if match is None:
         return None
-    spaced = " ".join(match["words"].replace("/", " / ").split())
-    words = _CLOSINGS.sub("", f" {spaced}").split()
+    spaced_words = " ".join(match["words"].replace("/", " / ").split())
+    words = _CLOSINGS.sub("", f" {spaced_words}").split()
     is_glued = rest[:1].isalpha()
-    if words and (money or is_glued):
-        words[0] = (_MONEY_LETTERS if money else _LETTERS).get(words[0], words[0])
+    if words and (currency_prefix or is_glued):
+        words[0] = (_MONEY_LETTERS if currency_prefix else _LETTERS).get(words[0], words[0])
     scale = 1
     while words and _SCALES.get(words[0].lower(), 0) > scale:
         scale *= _SCALES[words.pop(0).lower()]
     if is_glued and scale == 1 and words and not _can_be_glued(words[0]):
         return None
-    currency = money.rstrip(".")
+    currency = currency_prefix.rstrip(".")
     if currency:
         words.insert(0, currency)
     if not words:
@@ -312,7 +318,7 @@ def _can_be_glued(word: str) -> bool:
 
 
 def _read_noun(words: list[str], power: int, is_one: bool) -> MeasureUnit | None:
-    divisions = (index for index, word in enumerate(words) if word in _DIVISIONS)
+    divisions = (index for index, word in enumerate(words) if word in _DIVISION_WORDS)
     index = next(divisions, 0)
     if index:  # "$18/hour" is a rate, "18/x" a fraction
         top = _read_noun(words[:index], 1, is_one)
@@ -354,18 +360,20 @@ def _is_plain(word: str) -> bool:
 def _is_adjective(word: str) -> bool:
     lower = word.lower()
     is_number = (
-        lower in _NON_UNIT_WORDS or lower in _SCALES or re.fullmatch(f"(?:{_ORDINAL})s?", lower)
+        lower in _NON_UNIT_WORDS
+        or lower in _SCALES
+        or re.fullmatch(f"(?:{_ORDINAL_PATTERN})s?", lower)
     )
     return bool(_NOUN.fullmatch(word)) and not is_number
 
 
 def _read_expression(text: str) -> Reading | None:
-    bare = _FUNCTIONS.sub(_to_latex_command, text).strip()
-    bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
-    bare = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare)
-    if not _EXPRESSION.fullmatch(bare) or _REFUSED_NUMBER.search(bare):
+    bare_text = _FUNCTIONS.sub(_to_latex_command, text).strip()
+    bare_text = _SQRT_CALL.sub(r"\\sqrt{\1}", bare_text)
+    bare_text = _EXPONENT.sub(r"(\1 \\cdot 10^{\2})", bare_text)
+    if not _EXPRESSION.fullmatch(bare_text) or _REFUSED_NUMBER.search(bare_text):
         return None
-    return Reading(bare)
+    return Reading(bare_text)
 
 
 def _to_latex_command(word: re.Match[str]) -> str:

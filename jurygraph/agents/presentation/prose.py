@@ -147,9 +147,16 @@ async def read_prose(
             else material.failure.message or NO_RECORD_REASON
         )
     pieces, end = split_into_pieces(response.text)
-    known = tuple(people) or _people_in(material)
-    labelled = _label_pieces(pieces, material)
-    return Prose(response, labelled, end, known, _prose_facts(material, known), material.note)
+    known_people = tuple(people) or _people_in(material)
+    labelled_pieces = _label_pieces(pieces, material)
+    return Prose(
+        response,
+        labelled_pieces,
+        end,
+        known_people,
+        _prose_facts(material, known_people),
+        material.note,
+    )
 
 
 def _people_in(material: Material) -> tuple[str, ...]:
@@ -227,35 +234,35 @@ def _sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
             yield sentence_gap.end()
 
 
-def join(pieces: Sequence[ProsePiece], end: str = "") -> str:
+def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
 def _label_pieces(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
     """Return the pieces with what the records that quote them are about."""
-    labelled = list(pieces)
+    labelled_pieces = list(pieces)
     starts = []
     position = 0
     for piece in pieces:
         starts.append(position + len(piece.before))
         position = starts[-1] + len(piece.text)
     for kind, record, evidence in _read_records(material):
-        for index, piece in enumerate(labelled):
+        for index, piece in enumerate(labelled_pieces):
             is_quoted = starts[index] < evidence.end and evidence.start < starts[index] + len(
                 piece.text
             )
             if is_quoted:
-                labelled[index] = _labelled(piece, kind, record)
-    return tuple(labelled)
+                labelled_pieces[index] = _add_labels(piece, kind, record)
+    return tuple(labelled_pieces)
 
 
-def _labelled(piece: ProsePiece, kind: str, record: Mapping[str, Any]) -> ProsePiece:
+def _add_labels(piece: ProsePiece, kind: str, record: Mapping[str, Any]) -> ProsePiece:
     topics = piece.topics | {kind}
     people = piece.people
     if "person" in record:
         people = people | {record["person"]}
-    named = [record[field] for field in ("what", "item", "need") if field in record]
-    values = [value for value in named if value in piece.text]
+    named_values = [record[field] for field in ("what", "item", "need") if field in record]
+    values = [value for value in named_values if value in piece.text]
     statuses = piece.statuses
     if "status" in record:
         statuses = (*statuses, record["status"])
@@ -316,7 +323,7 @@ def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
             return
         for _ in range(MAX_ORDER_DRAWS):
             order = rng.sample(range(len(groups)), len(groups))
-            yield join(_reorder_groups(prose.pieces, groups, order), prose.end)
+            yield join_pieces(_reorder_groups(prose.pieces, groups, order), prose.end)
 
     return draw
 
@@ -339,21 +346,21 @@ def _attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
     name = "|".join(map(re.escape, sorted(prose.people, key=len, reverse=True)))
     name_list_pattern = rf"(?<!\w)(?:{name})(?:, *(?:{name}))*,? +(?:and|&) +(?:{name})(?!\w)"
     enumeration = re.compile(name_list_pattern, re.IGNORECASE)
-    single = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
+    name_pattern = re.compile(rf"(?<!\w)(?:{name})(?!\w)", re.IGNORECASE)
     text = prose.response.text
     if not name or not enumeration.search(text):
         return
 
     def shuffle_names(found: re.Match[str]) -> str:
-        names = single.findall(found[0])
-        drawn = iter(rng.sample(names, len(names)))
-        return single.sub(lambda _: next(drawn), found[0])
+        names = name_pattern.findall(found[0])
+        drawn_names = iter(rng.sample(names, len(names)))
+        return name_pattern.sub(lambda _: next(drawn_names), found[0])
 
     for _ in range(MAX_ORDER_DRAWS):
         yield enumeration.sub(shuffle_names, text)
 
 
-def _formats(prose: Prose, rng: random.Random) -> Iterator[str]:
+def _reformat(prose: Prose, rng: random.Random) -> Iterator[str]:
     """Yield the same pieces as bullets, numbers, running text, paragraphs and two tables."""
     if any("|" in piece.text for piece in prose.pieces):
         return
@@ -383,20 +390,20 @@ def _headings(prose: Prose, rng: random.Random) -> Iterator[str]:
     for step in range(1, len(HEADINGS["itinerary"])):
         pieces = []
         for piece in prose.pieces:
-            renamed = _rename_heading(piece.text, step) if piece.is_heading else piece.text
-            pieces.append(piece._replace(text=renamed))
-        yield join(pieces, prose.end)
+            renamed_text = _rename_heading(piece.text, step) if piece.is_heading else piece.text
+            pieces.append(piece._replace(text=renamed_text))
+        yield join_pieces(pieces, prose.end)
 
 
 def _rename_heading(heading: str, step: int) -> str:
     title = heading.strip("*: ")
     for kind, titles in HEADINGS.items():
-        for number, known in enumerate(titles):
+        for number, known_title in enumerate(titles):
             other = titles[(number + step) % len(titles)]
-            if title.casefold() == known.casefold():
+            if title.casefold() == known_title.casefold():
                 return heading.replace(title, other)
-            if kind == "stakeholder" and title.casefold().startswith(f"{known.casefold()} "):
-                return heading.replace(title[: len(known)], other, 1)
+            if kind == "stakeholder" and title.casefold().startswith(f"{known_title.casefold()} "):
+                return heading.replace(title[: len(known_title)], other, 1)
     return heading
 
 
@@ -413,7 +420,7 @@ def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
     yield re.sub(r"\n+", "\n\n\n", text)
     yield "\n".join(textwrap.fill(line, 60) for line in text.split("\n"))
     yield re.sub(r"(?<=\S)$", "  ", text, flags=re.MULTILINE)
-    yield textwrap.indent(join(other_bullets, prose.end), "    ")
+    yield textwrap.indent(join_pieces(other_bullets, prose.end), "    ")
     yield re.sub(r"(?<=\S )(\d[\d.,:]*\d|\d)(?![*\w])", r"**\1**", text)
 
 
@@ -422,7 +429,7 @@ _DRAWS_BY_FAMILY: Mapping[PresentationFamily, ProseDraw] = {
     "satisfaction-summary-order": _reordered(_pieces_about("summary")),
     "shared-benefit-attribution": _attributions,
     "trade-off-order": _reordered(_pieces_about("tradeoffs")),
-    "format-conversion": _formats,
+    "format-conversion": _reformat,
     "section-header": _headings,
     "low-level-formatting": _typography_variants,
 }
@@ -437,8 +444,8 @@ def present_prose(prose: Prose, versions: int = 5) -> PresentationSet:
     seed = hashlib.sha256(text.encode()).hexdigest()
     found = PresentationSet(prose.original)
     for family in FAMILIES if versions else ():
-        drawn = _DRAWS_BY_FAMILY[family](prose, random.Random(f"{family} {seed}"))
-        texts = [other for other in dict.fromkeys(drawn) if other != text][:versions]
+        drawn_texts = _DRAWS_BY_FAMILY[family](prose, random.Random(f"{family} {seed}"))
+        texts = [other for other in dict.fromkeys(drawn_texts) if other != text][:versions]
         found.add_family(family, dict.fromkeys(texts, prose.response.data), versions)
     return found
 
@@ -455,7 +462,7 @@ def first_difference(original: ProseFacts, variant: ProseFacts) -> str | None:
 
 
 async def keep_faithful_variants(
-    prose: Prose, view: TaskView, written: PresentationSet, client: "JudgeClient"
+    prose: Prose, view: TaskView, written_presentations: PresentationSet, client: "JudgeClient"
 ) -> PresentationSet:
     """Return what a model wrote without the variants in which `extract` reads something else than in the original.
 
@@ -463,18 +470,19 @@ async def keep_faithful_variants(
     Raises the errors that end a run.
     """
     checks = await gather_all(
-        _find_difference(prose, view, variant.text, client) for variant in written.variants
+        _find_difference(prose, view, variant.text, client)
+        for variant in written_presentations.variants
     )
-    found = PresentationSet(written.original)
-    found.add(replace(written, variants=[]))
+    found = PresentationSet(written_presentations.original)
+    found.add(replace(written_presentations, variants=[]))
     texts: dict[str, dict[str, JsonValue]] = {}
-    for variant, difference in zip(written.variants, checks, strict=True):
+    for variant, difference in zip(written_presentations.variants, checks, strict=True):
         family_texts = texts.setdefault(variant.family, {})
         if difference is None:
             family_texts[variant.text] = variant.data
         else:
             found.discard(variant.family, difference)
-    versions = Counter(variant.family for variant in written.variants)
+    versions = Counter(variant.family for variant in written_presentations.variants)
     for family, family_texts in texts.items():
         found.add_family(family, family_texts, versions[family], "are left")
     return found

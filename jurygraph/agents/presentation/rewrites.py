@@ -179,9 +179,9 @@ def broken_invariant(
     values = set(chain.from_iterable(statement.verbatim for statement in statements.values()))
     for passage in passages:
         text = " ".join(passage.text.split())
-        broken = _broken_in_passage(statements[passage.statement], text, people, values)
-        if broken is not None:
-            return broken
+        broken_in_passage = _broken_in_passage(statements[passage.statement], text, people, values)
+        if broken_in_passage is not None:
+            return broken_in_passage
     return None
 
 
@@ -190,21 +190,21 @@ def _broken_in_passage(
 ) -> Invariant | None:
     """Return the first invariant that a passage breaks; `people` and `values` are those of all statements."""
     for invariant, pattern in _VALUE_PATTERNS.items():
-        if _values(pattern, text) != _values(pattern, statement.text):
+        if _find_values(pattern, text) != _find_values(pattern, statement.text):
             return invariant
     if mentioned_people(text, people) != statement.people:
         return "stakeholders"
     if not _has_same_names(statement, text, values):
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
-    bare = _without_words(text, statement.verbatim)
-    strength_words = count_strength_words(bare)
+    claim_text = _without_words(text, statement.verbatim)
+    strength_words = count_strength_words(claim_text)
     if not statement.status:
         stated_strength_words = count_strength_words(
             _without_words(statement.text, statement.verbatim)
         )
         return None if strength_words == stated_strength_words else "strength"
-    if _status_class(statement.status) != _status_class(bare):
+    if _status_class(statement.status) != _status_class(claim_text):
         return "status"
     # Negations and words of parts are those of the status itself.
     return "strength" if strength_words.keys() - {"negation", "in part"} else None
@@ -227,13 +227,13 @@ def _proper_names(text: str) -> set[str]:
     return {name.group() for name in _PROPER_NAME.finditer(text) if name.group()[0].isupper()}
 
 
-def _values(pattern: re.Pattern[str], text: str) -> set[str]:
+def _find_values(pattern: re.Pattern[str], text: str) -> set[str]:
     return {re.sub(r"\s", "", match.group()).casefold() for match in pattern.finditer(text)}
 
 
 def find_numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits or in words."""
-    return _values(_NUMBER, text)
+    return _find_values(_NUMBER, text)
 
 
 def _without_words(text: str, verbatim: Iterable[str]) -> str:
@@ -373,11 +373,11 @@ async def rewrite_statements(
             found.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written = await gather_all(
+        written_versions = await gather_all(
             _write_version(original.text, statements, client, family, number) for number in numbers
         )
         texts = {}
-        for text, problem in written:
+        for text, problem in written_versions:
             if problem is not None:
                 found.discard(family, problem)
             elif text != original.text:
@@ -396,10 +396,12 @@ async def _write_version(
     operation = _REWRITING_FAMILIES[family].operation
     ways = _REWRITING_FAMILIES[family].ways
     way = ways[(number - 1) % len(ways)]
-    listed = [{"name": name, "text": statement.text} for name, statement in statements.items()]
+    statement_entries = [
+        {"name": name, "text": statement.text} for name, statement in statements.items()
+    ]
     variables = {
         "response": original,
-        "statements": listed,
+        "statements": statement_entries,
         "operation": operation.format(way=way),
     }
     size = 2 * sum(len(statement.text) for statement in statements.values())

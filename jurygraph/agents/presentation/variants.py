@@ -94,8 +94,8 @@ def document_of(data: Any) -> FactDocument | None:
     list of names) and `tradeoffs` (sentences).
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
-    allowed = {*HEADINGS, "stakeholders"} - {"stakeholder"}
-    if not isinstance(parts, dict) or not parts or not parts.keys() <= allowed:
+    allowed_parts = {*HEADINGS, "stakeholders"} - {"stakeholder"}
+    if not isinstance(parts, dict) or not parts or not parts.keys() <= allowed_parts:
         return None
     try:
         sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
@@ -209,8 +209,8 @@ def _write_value(value: FactValue) -> str:
     is_plain = value.isprintable() and value.strip() and not _UNSAFE_TEXT.search(value)
     if is_plain and _read_value(value) == value:
         return value
-    quoted = json.dumps(value, ensure_ascii=not value.isprintable())
-    return quoted.replace("|", "\\u007c").replace("*", "\\u002a")
+    quoted_text = json.dumps(value, ensure_ascii=not value.isprintable())
+    return quoted_text.replace("|", "\\u007c").replace("*", "\\u002a")
 
 
 def _read_value(text: str) -> Any:
@@ -271,15 +271,15 @@ def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
 
 def _parse_record(line: str) -> FactRecord:
     pattern = _CLAUSE if line.startswith("Its ") else _FIELD_VALUE_PAIR
-    plain = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
+    plain_line = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
     end = 0
-    for match in pattern.finditer(plain):
+    for match in pattern.finditer(plain_line):
         if match.start() != end:
             break
         record[str(_read_value(match["field"]))] = _read_value(match["value"])
         end = match.end()
-    if end != len(plain):
+    if end != len(plain_line):
         raise ValueError(f"{line!r} is no record")
     return record
 
@@ -358,14 +358,18 @@ def _reordered(kind: str) -> Draw:
         sections = [section for section in document if section.kind == kind]
         for order in _orders(sections, rng):
             others = iter(order)
-            permuted = [next(others) if section.kind == kind else section for section in document]
-            yield tuple(permuted), Layout()
+            permuted_sections = [
+                next(others) if section.kind == kind else section for section in document
+            ]
+            yield tuple(permuted_sections), Layout()
         if len(sections) != 1 or kind == "stakeholder":
             return
         for records in _orders(sections[0].records, rng):
-            changed = sections[0]._replace(records=tuple(records))
-            permuted = [changed if section.kind == kind else section for section in document]
-            yield tuple(permuted), Layout()
+            changed_section = sections[0]._replace(records=tuple(records))
+            permuted_sections = [
+                changed_section if section.kind == kind else section for section in document
+            ]
+            yield tuple(permuted_sections), Layout()
 
     return draw
 
@@ -387,7 +391,7 @@ def _attributions(
         yield tuple(sections), Layout()
 
 
-def _formats(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
+def _reformat(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     pairs = list(product(FORMATS, FORMATS))
     rng.shuffle(pairs)
     # Those with one format throughout come first.
@@ -413,7 +417,7 @@ FAMILIES: dict[PresentationFamily, Draw] = {
     "satisfaction-summary-order": _reordered("summary"),
     "shared-benefit-attribution": _attributions,
     "trade-off-order": _reordered("tradeoffs"),
-    "format-conversion": _formats,
+    "format-conversion": _reformat,
     "section-header": _headings,
     "low-level-formatting": _typography_variants,
 }
@@ -437,8 +441,8 @@ def present(data: Any, versions: int = 5) -> PresentationSet | None:
     for family, draw in FAMILIES.items() if versions else ():
         texts: dict[str, JsonValue] = {}
         tried_texts = {text}
-        for changed, layout in draw(document, random.Random(f"{family} {seed}")):
-            variant_text = render(changed, layout)
+        for changed_document, layout in draw(document, random.Random(f"{family} {seed}")):
+            variant_text = render(changed_document, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
                 read_document = parse(variant_text)

@@ -51,8 +51,8 @@ def calls_of(messages: Sequence[ChatMessage], only: Sequence[str] = ()) -> list[
             continue
         for number, call in enumerate(message.tool_calls):
             if not only or call.name in only:
-                written = call.function.arguments
-                calls.append(MadeCall(index, number, call.name, call.arguments, written))
+                written_arguments = call.function.arguments
+                calls.append(MadeCall(index, number, call.name, call.arguments, written_arguments))
     return calls
 
 
@@ -113,15 +113,15 @@ def find_unmatched(
     fits: Callable[[MadeCall, MadeCall], bool],
 ) -> list[MadeCall]:
     """Return the calls to which none of the others corresponds; `fits` takes a call and one of the others."""
-    free = list(others)
-    left = []
+    free_calls = list(others)
+    unmatched_calls = []
     for call in calls:
-        match = next((other for other in free if fits(call, other)), None)
+        match = next((other for other in free_calls if fits(call, other)), None)
         if match is None:
-            left.append(call)
+            unmatched_calls.append(call)
         else:
-            free.remove(match)
-    return left
+            free_calls.remove(match)
+    return unmatched_calls
 
 
 def first_difference(
@@ -137,7 +137,9 @@ def first_difference(
         if message.role != reference.role:
             return f"message {index} is of role {message.role}, in the reference {reference.role}"
         calls = calls_of([message], only)
-        wanted = calls_of([reference], only)
-        if len(calls) != len(wanted) or find_unmatched(calls, wanted, rule.matches):
+        reference_calls = calls_of([reference], only)
+        if len(calls) != len(reference_calls) or find_unmatched(
+            calls, reference_calls, rule.matches
+        ):
             return f"message {index} has other calls than the reference"
     return None

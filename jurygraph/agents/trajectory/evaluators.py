@@ -105,35 +105,37 @@ class ToolsMatch(TrajectoryEvaluator):
         if reference is None and inputs.task.reference_actions is None:
             return Verdict.abstain("the task has neither reference_messages nor reference_actions")
         calls = calls_of(messages, settings.only)
-        wanted = self._wanted_calls(inputs.task, settings.only)
+        wanted_calls = self._wanted_calls(inputs.task, settings.only)
         rule = ArgumentsRule(settings.tool_args_match_mode, settings.tool_args_match_overrides)
-        broken = [call for call in calls if call.arguments is None]
-        missing = find_unmatched(
-            wanted, calls, lambda reference, call: rule.matches(call, reference)
+        broken_calls = [call for call in calls if call.arguments is None]
+        missing_calls = find_unmatched(
+            wanted_calls, calls, lambda reference, call: rule.matches(call, reference)
         )
-        extra = find_unmatched(calls, wanted, rule.matches)
+        extra_calls = find_unmatched(calls, wanted_calls, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
         if mode == "strict" and reference is not None:
             difference = first_difference(messages, reference, rule, settings.only)
             if difference:
                 problems.append(difference)
-        elif mode == "strict" and not missing and not extra:
-            pairs = zip(calls, wanted, strict=False)
-            is_in_order = len(calls) == len(wanted) and all(rule.matches(*pair) for pair in pairs)
+        elif mode == "strict" and not missing_calls and not extra_calls:
+            pairs = zip(calls, wanted_calls, strict=False)
+            is_in_order = len(calls) == len(wanted_calls) and all(
+                rule.matches(*pair) for pair in pairs
+            )
             if not is_in_order:
                 problems.append("the calls are in another order")
-        if mode != "subset" and missing:
-            problems.append(f"not called: {_list_calls(missing)}")
-        if mode != "superset" and extra:
-            problems.append(f"not in the reference: {_list_calls(extra)}")
-        if mode == "subset" and wanted and not calls:
+        if mode != "subset" and missing_calls:
+            problems.append(f"not called: {_list_calls(missing_calls)}")
+        if mode != "superset" and extra_calls:
+            problems.append(f"not in the reference: {_list_calls(extra_calls)}")
+        if mode == "subset" and wanted_calls and not calls:
             problems.append("nothing is called")
-        problems += [f"{call.path}: is no JSON of an object" for call in broken[:_MAX_LISTED]]
+        problems += [f"{call.path}: is no JSON of an object" for call in broken_calls[:_MAX_LISTED]]
         if not problems:
-            reason = f"{len(calls)} calls match the reference's {len(wanted)} ({mode})"
+            reason = f"{len(calls)} calls match the reference's {len(wanted_calls)} ({mode})"
             return Verdict(score=1.0, met=True, native=len(calls), reason=reason)
-        evidence = _evidence(inputs.response, extra if mode != "superset" else broken)
+        evidence = _evidence(inputs.response, extra_calls if mode != "superset" else broken_calls)
         return Verdict(
             score=0.0,
             met=False,
@@ -148,8 +150,10 @@ class ToolsMatch(TrajectoryEvaluator):
         calls: list[MadeCall] = []
         for action in task.reference_actions or ():
             if not only or action.name in only:
-                written = canonical_json(action.arguments).decode()
-                calls.append(MadeCall(-1, len(calls), action.name, action.arguments, written))
+                written_arguments = canonical_json(action.arguments).decode()
+                calls.append(
+                    MadeCall(-1, len(calls), action.name, action.arguments, written_arguments)
+                )
         return calls
 
 
@@ -173,21 +177,21 @@ class ToolsValid(TrajectoryEvaluator):
         if not calls:
             return Verdict.not_applicable("no tool is called")
         validators = _validators(inputs.task)
-        invalid = []
+        invalid_calls = []
         problems = []
         for call in calls:
             problem = _find_problem(call, validators)
             if problem is not None:
-                invalid.append(call)
+                invalid_calls.append(call)
                 problems.append(f"{call.path}: {problem}")
-        valid = len(calls) - len(invalid)
-        summary = f"{valid} of {len(calls)} calls are valid"
+        valid_count = len(calls) - len(invalid_calls)
+        summary = f"{valid_count} of {len(calls)} calls are valid"
         return Verdict(
-            score=valid / len(calls),
-            met=not invalid,
-            native=valid,
+            score=valid_count / len(calls),
+            met=not invalid_calls,
+            native=valid_count,
             reason="; ".join([summary, *problems[:_MAX_LISTED]]),
-            evidence=_evidence(inputs.response, invalid),
+            evidence=_evidence(inputs.response, invalid_calls),
         )
 
 
@@ -294,13 +298,13 @@ class TrajectoryBudget(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = messages_of(inputs.response)
-        written = [message for message in messages if message.role == "assistant"]
+        assistant_messages = [message for message in messages if message.role == "assistant"]
         calls = calls_of(messages)
-        texts = [message.text for message in written]
+        texts = [message.text for message in assistant_messages]
         texts += [call.text for call in calls]
         counts = {
             "max_calls": len(calls),
-            "max_turns": len(written),
+            "max_turns": len(assistant_messages),
             "max_characters": sum(map(len, texts)),
         }
         score = 1.0
@@ -333,19 +337,19 @@ class TrajectoryLoops(TrajectoryEvaluator):
                 results[message.tool_call_id].append(message.text)
         earlier_steps: set[tuple[str, ...]] = set()
         count = 0
-        repeated: list[str] = []
+        repetitions: list[str] = []
         for index, message in enumerate(messages):
             for step in _steps_of(message, results):
                 count += 1
                 if step in earlier_steps:
-                    repeated.append(f"message {index}: {shorten(step[0], 80)}")
+                    repetitions.append(f"message {index}: {shorten(step[0], 80)}")
                 earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")
-        reason = f"{len(repeated)} of {count} calls and texts are repetitions"
-        reason = "; ".join([reason, *repeated[:_MAX_LISTED]])
-        score = (count - len(repeated)) / count
-        return Verdict(score=score, met=not repeated, native=len(repeated), reason=reason)
+        reason = f"{len(repetitions)} of {count} calls and texts are repetitions"
+        reason = "; ".join([reason, *repetitions[:_MAX_LISTED]])
+        score = (count - len(repetitions)) / count
+        return Verdict(score=score, met=not repetitions, native=len(repetitions), reason=reason)
 
 
 def _steps_of(
@@ -385,18 +389,18 @@ class GroundedAnswer(TrajectoryEvaluator):
             if message.role in ("tool", "user"):
                 texts.append(message.text)
         source = "\n".join(texts)
-        known = _figures_of(IndexedText(source))
+        known_figures = _figures_of(IndexedText(source))
         figures = _figures_of(IndexedText(str(answer)))
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         ungrounded_values = [
             passage
             for value, passage in figures.items()
-            if value not in known and not _occurs_in_text(passage.text, source)
+            if value not in known_figures and not _occurs_in_text(passage.text, source)
         ]
-        grounded = len(figures) - len(ungrounded_values)
-        score = grounded / len(figures)
-        reason = f"{grounded} of {len(figures)} numbers and codes are in the results of tools"
+        grounded_count = len(figures) - len(ungrounded_values)
+        score = grounded_count / len(figures)
+        reason = f"{grounded_count} of {len(figures)} numbers and codes are in the results of tools"
         if ungrounded_values:
             values_text = ", ".join(
                 quote(passage.text) for passage in ungrounded_values[:_MAX_LISTED]

@@ -184,18 +184,18 @@ def vote(votes: Votes, ties: Ties, gold: Ints) -> MajorityVote:
     if ties not in get_args(Ties):
         raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(Ties))} is needed")
     k = len(votes.classes)
-    ranked = np.sort(votes.counts, axis=1)
-    second = ranked[:, -2] if k > 1 else 0
-    margin = ranked[:, -1] - second
-    is_leading = votes.counts == ranked[:, -1:]
+    sorted_counts = np.sort(votes.counts, axis=1)
+    second = sorted_counts[:, -2] if k > 1 else 0
+    margin = sorted_counts[:, -1] - second
+    is_leading = votes.counts == sorted_counts[:, -1:]
     posterior = is_leading / is_leading.sum(axis=1, keepdims=True)
     if ties != "shared":
         posterior = np.eye(k)[_break_ties(votes, is_leading, ties)]
-    unlabelled = ~votes.has_label
-    posterior[unlabelled] = 1.0 / k
+    lacks_label = ~votes.has_label
+    posterior[lacks_label] = 1.0 / k
     _set_gold(posterior, gold)
     is_tied = is_leading.sum(axis=1) > 1
-    return MajorityVote(votes, posterior, is_tied & ~unlabelled, margin)
+    return MajorityVote(votes, posterior, is_tied & ~lacks_label, margin)
 
 
 def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
@@ -222,8 +222,8 @@ def agreement(votes: Votes) -> VoteAgreement:
     counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1)
-    agreeing = (counts * (counts - 1)).sum(axis=1)
-    share = np.divide(agreeing, pairs, out=np.ones(len(size)), where=pairs > 0)
+    agreeing_pairs = (counts * (counts - 1)).sum(axis=1)
+    share = np.divide(agreeing_pairs, pairs, out=np.ones(len(size)), where=pairs > 0)
     is_unanimous = counts.max(axis=1) == size
     return VoteAgreement(float(is_unanimous.mean()), float(share.mean()))
 
@@ -251,13 +251,13 @@ def panel_structure(votes: Votes) -> PanelStructure:
     _, parts = connected_components(links, directed=False)
     part_of = parts[:a]  # numbered by the first annotator of each
     has_label = np.bincount(votes.annotator, minlength=a) > 0
-    largest = np.bincount(part_of[votes.annotator]).argmax()
+    largest_part = np.bincount(part_of[votes.annotator]).argmax()
     labels = len(votes.item) - votes.repeated_rows
     free_cells = np.count_nonzero(has_label) * k * max(1, k - 1)
     labels_per_cell = labels / free_cells
     labels_per_item = labels / np.count_nonzero(votes.has_label)
     depth = labels_per_cell * max(0.0, labels_per_item - 2.0)
-    return PanelStructure(has_label & (part_of == largest), depth)
+    return PanelStructure(has_label & (part_of == largest_part), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -270,8 +270,8 @@ def too_small(votes: Votes) -> str | None:
         remedy = "items need more than 2 labels each"
         if depth > 0.0:  # which grows as the labels, with as many an item
             labels = len(votes.item) - votes.repeated_rows
-            needed = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
-            remedy = f"about {needed:,} labels more, with new items, reach that (now {labels:,})"
+            needed_label_count = math.ceil(round(labels * (MIN_DEPTH / depth - 1.0), 6))
+            remedy = f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
         problem = f"the panel's depth is {depth:.3g}, and below {MIN_DEPTH:g} the majority"
         return f"{problem} is the better guess; {remedy}"
     return None
@@ -284,8 +284,8 @@ def not_identifiable(votes: Votes) -> str | None:
         return None
     k = len(votes.classes)
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
-    unknown = annotators * k * (k - 1) + k - 1
-    problem = f"{who} not identifiable: {k**annotators - 1} free cells for {unknown} unknowns"
+    unknown_count = annotators * k * (k - 1) + k - 1
+    problem = f"{who} not identifiable: {k**annotators - 1} free cells for {unknown_count} unknowns"
     return f"{problem}; the estimate depends on its start or its prior"
 
 
@@ -300,25 +300,28 @@ def list_doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterato
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstentions:
         yield f"abstentions, left out: {votes.abstentions}"
-    unlabelled = int(np.count_nonzero(~votes.has_label))
-    if unlabelled:
-        yield f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
+    unlabelled_count = int(np.count_nonzero(~votes.has_label))
+    if unlabelled_count:
+        yield (
+            f"items without a label: {unlabelled_count}; their posterior is the class shares, "
+            "and they count for no agent"
+        )
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
-    apart = ~panel_structure(votes).is_connected & (labels > 0)
-    if apart.any():
-        yield f"no item connects the others with {_name_annotators(votes, apart)}: only the class shares join them"
+    is_apart = ~panel_structure(votes).is_connected & (labels > 0)
+    if is_apart.any():
+        yield f"no item connects the others with {_name_annotators(votes, is_apart)}: only the class shares join them"
     if failure is not None:
         yield failure
     if (labels < k).any():
         yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
     # Confusions of all annotators together, by their numbers of labels, [K,K].
-    pooled = (confusion * labels[:, None, None]).sum(axis=0)
-    for true, other in enumerate(pooled.argmax(axis=1).tolist()):
-        if true != other:
-            called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
-            yield f"{called} more often: it may mean something else"
+    pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
+    for true_class, commonest_class in enumerate(pooled_confusion.argmax(axis=1).tolist()):
+        if true_class != commonest_class:
+            called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
+            yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
 
 
 def _name_annotators(votes: Votes, chosen: Bools) -> str:
@@ -446,15 +449,15 @@ def _score_draw(
     agents = len(grouping.agents)
     if not weight.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
-    counted = weight > 0
+    is_drawn = weight > 0
     settings = settings._replace(max_iter=min(settings.max_iter, MAX_STABILITY_STEPS))
     posterior = fit_items(subset, weight, settings, gold).posterior.T
-    hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, gold).posterior[counted]
-    agent = grouping.agent[counted]
+    hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
+    majority = vote(subset, ties, gold).posterior[is_drawn]
+    agent = grouping.agent[is_drawn]
     # In the order of `METHODS`; each [N',K], over the items that count.
-    results = (majority, hard, posterior)
-    scores = [_mean_credit(agent, result @ values, weight[counted], agents) for result in results]
+    results = (majority, hard_posterior, posterior)
+    scores = [_mean_credit(agent, result @ values, weight[is_drawn], agents) for result in results]
     return np.array(scores)
 
 
@@ -499,16 +502,16 @@ def _stability(scores: Floats, full_scores: Floats) -> Stability:
 
 def _mean(values: ArrayLike) -> float:
     numbers = np.asarray(values, dtype=np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    return float(finite.mean()) if len(finite) else float("nan")
+    finite_numbers = numbers[np.isfinite(numbers)]
+    return float(finite_numbers.mean()) if len(finite_numbers) else float("nan")
 
 
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
-    both = np.isfinite(first) & np.isfinite(second)
+    has_both = np.isfinite(first) & np.isfinite(second)
     # The order of each pair of entries, [N,N]: ten times as fast as SciPy for the few entries that there are.
-    signs = np.sign(np.subtract.outer(first[both], first[both]))
-    other_signs = np.sign(np.subtract.outer(second[both], second[both]))
+    signs = np.sign(np.subtract.outer(first[has_both], first[has_both]))
+    other_signs = np.sign(np.subtract.outer(second[has_both], second[has_both]))
     size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
@@ -569,16 +572,18 @@ def refit_intervals(
     refit = partial(_refit, fitted, start, grouping, worth)
     samples = np.array(list(_report_each(map(refit, draws), report)))  # [S,G+3A]
     ends = _percentile_ends(samples)
-    fixed = np.array([_mean_credit(grouping.agent, credit, times, agents) for times in draws])
-    added = _added_variance(samples[:, :agents], fixed)
+    fixed_fit_scores = np.array(
+        [_mean_credit(grouping.agent, credit, times, agents) for times in draws]
+    )
+    added_variance = _added_variance(samples[:, :agents], fixed_fit_scores)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published:
             low, high = ends[:, index].tolist()
             return low, high
-        if not np.isfinite(added[index]):
+        if not np.isfinite(added_variance[index]):
             return None, None
-        return t_bounds(worth, sums, sizes, float(added[index]))
+        return t_bounds(worth, sums, sizes, float(added_variance[index]))
 
     rates = ends[:, agents:].reshape(2, 3, -1)
     rates[:, rates[0] == rates[1]] = np.nan  # resamples that are all alike tell nothing
@@ -595,17 +600,17 @@ def _percentile_ends(samples: Floats) -> Floats:
     return ends
 
 
-def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
+def _added_variance(refitted_scores: Floats, fixed_fit_scores: Floats) -> Floats:
     """Return how much larger the variance of each agent's score is if resamples are refitted, [G], at least 0.
 
     NaN for an agent in fewer than two resamples.
     """
-    added = np.full(refitted.shape[1], np.nan)
-    several = np.isfinite(refitted).sum(axis=0) > 1
-    refitted_variance = np.nanvar(refitted[:, several], axis=0, ddof=1)
-    fixed_variance = np.nanvar(fixed[:, several], axis=0, ddof=1)
-    added[several] = np.maximum(0.0, refitted_variance - fixed_variance)
-    return added
+    added_variance = np.full(refitted_scores.shape[1], np.nan)
+    has_several = np.isfinite(refitted_scores).sum(axis=0) > 1
+    refitted_variance = np.nanvar(refitted_scores[:, has_several], axis=0, ddof=1)
+    fixed_variance = np.nanvar(fixed_fit_scores[:, has_several], axis=0, ddof=1)
+    added_variance[has_several] = np.maximum(0.0, refitted_variance - fixed_variance)
+    return added_variance
 
 
 def _mean_credit(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
@@ -624,12 +629,12 @@ def _refit(
     """
     votes = full_fit.votes
     k = len(full_fit.classes)
-    counted = times > 0
+    is_drawn = times > 0
     weight = times.astype(np.float64)
-    fitted = fit_items(votes, weight, full_fit.settings, full_fit.gold, start)
-    credit = values @ fitted.posterior
-    scores = _mean_credit(grouping.agent[counted], credit, times[counted], len(grouping.agents))
-    rates = error_rates(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    refit = fit_items(votes, weight, full_fit.settings, full_fit.gold, start)
+    credit = values @ refit.posterior
+    scores = _mean_credit(grouping.agent[is_drawn], credit, times[is_drawn], len(grouping.agents))
+    rates = error_rates(refit.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     labels = np.bincount(votes.annotator, times[votes.item], len(votes.annotators))
     rates[:, labels == 0] = np.nan
     return np.concatenate([scores, rates.ravel()])
@@ -637,11 +642,11 @@ def _refit(
 
 def _published_resamples(count: int) -> list[Ints]:
     rng = np.random.RandomState(PUBLISHED_SEED)
-    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)]
-    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn]
+    drawn_items = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)]
+    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn_items]
 
 
 def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     count = int(prompt.max()) + 1
     all_draws = chain.from_iterable(draw_clusters(count, resamples, seed))
-    return [np.bincount(drawn, minlength=count)[prompt] for drawn in all_draws]
+    return [np.bincount(drawn_prompts, minlength=count)[prompt] for drawn_prompts in all_draws]

@@ -115,13 +115,13 @@ def encode(
     annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
     if classes is not None:
         _refuse_large(len(annotators), len(classes))
-    label_codes, scale, ranked = _encode_labels(rows["label"], has_label, classes)
+    label_codes, scale, is_ranked = _encode_labels(rows["label"], has_label, classes)
     _refuse_large(len(annotators), len(scale))
     return Votes(
         items=items,
         annotators=annotators,
         classes=scale,
-        ranked=ranked,
+        ranked=is_ranked,
         item=item_codes[has_label],
         annotator=annotator_codes[has_label],
         label=label_codes,
@@ -172,10 +172,10 @@ def _encode_labels(
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
         scale = _sort_labels(names)
-        ranked = all(isinstance(name, int | float) for name in names)
+        is_ranked = all(isinstance(name, int | float) for name in names)
     else:
         scale = list(classes)
-        ranked = True
+        is_ranked = True
     if len(set(scale)) < len(scale):
         raise PlanError(f"classes: one is there twice in {scale}; name each once, from low to high")
     class_codes = {name: class_code for class_code, name in enumerate(scale)}
@@ -190,7 +190,7 @@ def _encode_labels(
             )
     # From codes by first appearance to codes by the order of the classes.
     recoded = np.array([class_codes[name] for name in names])
-    return recoded[codes], scale, ranked
+    return recoded[codes], scale, is_ranked
 
 
 def _sort_labels(labels: Sequence[Any]) -> list[Any]:
@@ -348,60 +348,60 @@ class FitProblem:
         majority = self._counts.argmax(axis=1)  # ties to the lowest class
         winner = np.where(self._gold_class >= 0, self._gold_class, majority)
         classes = np.arange(self._counts.shape[1])
-        voted = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
-        model = start or self._near_identity(voted)
+        votes_by_class = np.asarray(classes[:, None] == winner, dtype=np.float64)  # [K,N]
+        model = start or self._near_identity(votes_by_class)
         if self._settings.accelerated:
             return self._run_accelerated(model)
-        return self._run_plain(model, voted)
+        return self._run_plain(model, votes_by_class)
 
-    def _near_identity(self, voted: Floats) -> Model:
+    def _near_identity(self, votes_by_class: Floats) -> Model:
         """Return μ by the settings, and near-identity confusions, which weigh as much as one label, with gold labels.
 
         So an annotator whose gold labels are mostly the opposite class starts with such confusions.
         """
-        k = len(voted)
+        k = len(votes_by_class)
         identity = np.full((k, k), (1.0 - self._settings.diagonal) / (k - 1))
         np.fill_diagonal(identity, self._settings.diagonal)
         confusion = np.tile(identity, self._matrix.shape[1] // k)
         if len(self._gold):
-            weighted = voted * self._weight * (self._gold_class >= 0)
-            confusion += np.stack([self._matrix.T @ row for row in weighted])
+            weighted_votes = votes_by_class * self._weight * (self._gold_class >= 0)
+            confusion += np.stack([self._matrix.T @ row for row in weighted_votes])
         if self._settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
-            prior = np.asarray(voted @ self._weight / self._weight.sum())
+            prior = np.asarray(votes_by_class @ self._weight / self._weight.sum())
         return Model(prior, _scale_rows(confusion))
 
     def e_step(self, model: Model) -> _ExpectedLabels:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         floor = self._settings.floor
-        joint = np.empty((len(model.prior), len(self._weight)))
+        joint_probability = np.empty((len(model.prior), len(self._weight)))
         shares = np.log(model.prior + floor)
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
-            np.add(self._matrix @ log_confusion, shares[index], out=joint[index])
-        peak = joint.max(axis=0)
+            np.add(self._matrix @ log_confusion, shares[index], out=joint_probability[index])
+        peak = joint_probability.max(axis=0)
         # A copy, since `joint` is changed in place below.
-        gold_log_likelihood = joint[self._truth, self._gold]
-        joint -= peak  # so that no power overflows, and one of each item is 1
-        np.exp(joint, out=joint)
-        normaliser = joint.sum(axis=0)
-        joint /= normaliser
+        gold_log_likelihood = joint_probability[self._truth, self._gold]
+        joint_probability -= peak  # so that no power overflows, and one of each item is 1
+        np.exp(joint_probability, out=joint_probability)
+        normaliser = joint_probability.sum(axis=0)
+        joint_probability /= normaliser
         log_likelihood = np.log(normaliser) + peak
         if len(self._gold):
-            joint[:, self._gold] = 0.0
-            joint[self._truth, self._gold] = 1.0
+            joint_probability[:, self._gold] = 0.0
+            joint_probability[self._truth, self._gold] = 1.0
             log_likelihood[self._gold] = gold_log_likelihood
         # A dot product would start BLAS threads on every core.
         fit = float((self._weight * log_likelihood).sum())
-        return _ExpectedLabels(joint, fit, fit + self._log_prior(model))
+        return _ExpectedLabels(joint_probability, fit, fit + self._log_prior(model))
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
         settings = self._settings
         k = len(posterior)
-        weighted = posterior * self._weight
-        prior = weighted.sum(axis=1) + (settings.prior_mu - 1.0)
-        counts = np.stack([self._matrix.T @ row for row in weighted])
+        weighted_posterior = posterior * self._weight
+        prior = weighted_posterior.sum(axis=1) + (settings.prior_mu - 1.0)
+        counts = np.stack([self._matrix.T @ row for row in weighted_posterior])
         counts += settings.prior_confusion - 1.0
         confusion = counts.reshape(k, -1, k)
         row_sum = confusion.sum(axis=2, keepdims=True)
@@ -467,8 +467,8 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     # differences.
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
-    step_length = _length(step)
-    turn_length = _length(turn)
+    step_length = _euclidean_length(step)
+    turn_length = _euclidean_length(turn)
     if turn_length == 0.0 or step_length <= turn_length:
         return None
     factor = step_length / turn_length
@@ -480,7 +480,7 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     return Model(prior / prior.sum(), _scale_rows(confusion))
 
 
-def _length(arrays: Sequence[Floats]) -> np.float64:
+def _euclidean_length(arrays: Sequence[Floats]) -> np.float64:
     """Return the Euclidean length of all entries together."""
     squares = [float((array * array).sum()) for array in arrays]
     length: np.float64 = np.sqrt(sum(squares))
@@ -670,7 +670,7 @@ def error_rates(confusion: Floats) -> Floats:
 
 
 def score_agents(
-    credited: ItemPosteriors,
+    item_posteriors: ItemPosteriors,
     credit: Floats,
     grouping: "Grouping",
     bounds: Callable[[int, Floats, Ints], Bounds],
@@ -679,9 +679,9 @@ def score_agents(
 
     `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
     """
-    labelled = np.flatnonzero(credited.votes.has_label)
-    order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
-    ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
+    labelled_items = np.flatnonzero(item_posteriors.votes.has_label)
+    order = labelled_items[np.argsort(grouping.agent[labelled_items], kind="stable")]
+    ends = np.cumsum(np.bincount(grouping.agent[labelled_items], minlength=len(grouping.agents)))
     scores = {}
     items_of_agents = np.split(order, ends[:-1])
     for index, (name, items) in enumerate(zip(grouping.agents, items_of_agents, strict=True)):
@@ -730,9 +730,9 @@ def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, S
     code_of_item = np.empty(len(votes.items), dtype=np.intp)
     # Backwards, so that the first row of an item decides.
     code_of_item[votes.item_of_row[::-1]] = codes[::-1]
-    wrong = codes != code_of_item[votes.item_of_row]
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    has_other_code = codes != code_of_item[votes.item_of_row]
+    if has_other_code.any():
+        row = int(np.argmax(has_other_code))
         item = votes.item_of_row[row]
         two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
         raise PlanError(

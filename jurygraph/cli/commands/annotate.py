@@ -127,8 +127,8 @@ def annotate(
                 f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria"
             )
         if dry_run:
-            existing = _read_existing_graphs(lines, edges_from, file)
-            forecast = _estimate_requests(jury, lines, existing)
+            existing_graphs = _read_existing_graphs(lines, edges_from, file)
+            forecast = _estimate_requests(jury, lines, existing_graphs)
         else:
             results = _annotate_tasks(jury, lines, edges_from, file)
     if dry_run:
@@ -171,9 +171,9 @@ def _open_jury(
     if "domain" in overrides:
         load_domain(overrides["domain"], "--domain")
 
-    def with_overrides(loaded: Config) -> Config:
-        annotation = (loaded.annotation or AnnotationConfig()).model_copy(update=overrides)
-        return loaded.model_copy(update={"annotation": annotation})
+    def with_overrides(loaded_config: Config) -> Config:
+        annotation = (loaded_config.annotation or AnnotationConfig()).model_copy(update=overrides)
+        return loaded_config.model_copy(update={"annotation": annotation})
 
     try:
         path = config or find_config(tasks)
@@ -253,10 +253,10 @@ def _annotate_tasks(
 
     is_new = not os.path.exists(file)
     planner = Planner(jury)
-    existing = _read_existing_graphs(lines, edges_from, file)
+    existing_graphs = _read_existing_graphs(lines, edges_from, file)
 
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
-        return planner.aannotate(task, existing.get(task.id))
+        return planner.aannotate(task, existing_graphs.get(task.id))
 
     results = _request_for_each_task(jury, lines, annotate_task, "annotating")
     if results.omitted and not is_new:
@@ -329,9 +329,9 @@ def _has_profile_in_text(task: Task) -> bool:
 def _profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
     for task, result in results:
         for tension in result.tensions:
-            between = " and ".join(tension.between)
+            people_text = " and ".join(tension.between)
             strength = format_number(tension.strength)
-            line = f"{task.id}: tension between {between}: {strength}, {tension.reason}"
+            line = f"{task.id}: tension between {people_text}: {strength}, {tension.reason}"
             yield escape_line(line, 300)
         for reason in result.dropped:
             yield escape_line(f"{task.id}: dropped of {reason}", 300)
@@ -350,13 +350,13 @@ def _request_for_each_task(
         return "; ".join(request_lines(count_requests(jury)))
 
     async def request_all(report: ProgressCallback) -> None:
-        pending = (
+        pending_tasks = (
             asyncio.create_task(_request_one(lines.file_digest.name, line, task, request))
             for line, task in lines.tasks()
         )
         try:
             async with aclosing(
-                gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)
+                gather_in_order(pending_tasks, jury.max_concurrent_groups, _MAX_WAITING)
             ) as outcomes:
                 async for line, task, result, why_omitted in outcomes:
                     if why_omitted is not None:

@@ -102,14 +102,14 @@ def attack(
         lines += summary.estimate_lines(estimate)
         summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
         return
-    sent = requests and requests.to_json()
-    report.figures = {**report.figures, "suite": suite, "requests": sent}
+    requests_json = requests and requests.to_json()
+    report.figures = {**report.figures, "suite": suite, "requests": requests_json}
     report.sections = [*report.sections, *summary.request_lines(requests)]
     output.write(report)
-    missed = failed_thresholds(thresholds, threshold_figures(report))
-    summary.print_missed_conditions(missed)
+    missed_conditions = failed_thresholds(thresholds, threshold_figures(report))
+    summary.print_missed_conditions(missed_conditions)
     max_error_rate = jury.config.failure.max_error_rate
-    raise typer.Exit(_exit_code(report, max_error_rate, bool(missed)))
+    raise typer.Exit(_exit_code(report, max_error_rate, bool(missed_conditions)))
 
 
 def _create_study(
@@ -147,11 +147,11 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
         return [task.split() for task in file]
 
 
-def _exit_code(report: Report, max_error_rate: float, missed: bool) -> ExitCode:
+def _exit_code(report: Report, max_error_rate: float, has_missed: bool) -> ExitCode:
     error_rate = report.figures["error_rate"]
     if error_rate > max_error_rate:
         summary.print_inconclusive(error_rate, max_error_rate)
         for kind, count in report.figures["lost"].items():
             print_message(f"failed verdicts: {count} of kind {kind}")
         return ExitCode.INCONCLUSIVE
-    return ExitCode.SOME_FAILED if missed else ExitCode.DONE
+    return ExitCode.SOME_FAILED if has_missed else ExitCode.DONE

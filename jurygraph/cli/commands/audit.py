@@ -90,14 +90,14 @@ def _verify_run(
 
 
 def _print_open_ends(content: dict[str, Any], is_end_known: bool) -> None:
-    unsigned = content["unsigned"]
-    if unsigned:
+    unsigned_count = content["unsigned"]
+    if unsigned_count:
         print_message(
-            f"{unsigned} erasures after the seal are unsigned; run `seal` to sign the run again"
+            f"{unsigned_count} erasures after the seal are unsigned; run `seal` to sign the run again"
         )
     if not content["closed"]:
-        lost = "" if is_end_known else "; if it was once, or had more, its end is lost"
-        print_message(f"the run is not closed: more records may follow this head{lost}")
+        lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
+        print_message(f"the run is not closed: more records may follow this head{lost_end_note}")
 
 
 def _verification_lines(
@@ -110,12 +110,12 @@ def _verification_lines(
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
-        same = counts.pop("recomputed")
+        same_count = counts.pop("recomputed")
         quotations = counts.pop("quotations")
-        skipped = [f"{count} {name}" for name, count in counts.items() if count]
-        line = f"repeated: {same} verdicts are the same, {quotations} quotations are where they were recorded"
-        if skipped:
-            line += f"; not repeated: {', '.join(skipped)}"
+        skipped_texts = [f"{count} {name}" for name, count in counts.items() if count]
+        line = f"repeated: {same_count} verdicts are the same, {quotations} quotations are where they were recorded"
+        if skipped_texts:
+            line += f"; not repeated: {', '.join(skipped_texts)}"
         yield line
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
@@ -142,10 +142,10 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
     if not allow_files_outside:  # the run may come from a stranger
         for record in run.source.ledger.records("task"):
             task = run.task(record.key)
-            outside = None if task is None else check_table_files(task.facts, Path())
-            if outside is not None:
-                location = f"{run.folder}: task {record.key!r}, field {outside.field}"
-                raise InputError(f"{location}: {outside}")
+            outside_file = None if task is None else check_table_files(task.facts, Path())
+            if outside_file is not None:
+                location = f"{run.folder}: task {record.key!r}, field {outside_file.field}"
+                raise InputError(f"{location}: {outside_file}")
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -180,8 +180,8 @@ def seal(
         progress("verifying", stored_run.ledger.count, "records") as report,
     ):
         written_seal = seal_run(stored_run, key, report)
-    sealed = f"{written_seal.records} records, head {written_seal.head}"
-    first_line = escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}")
+    seal_text = f"{written_seal.records} records, head {written_seal.head}"
+    first_line = escape_line(f"{run} was sealed at {written_seal.signed_at}: {seal_text}")
     content = {"run": str(run), **written_seal.model_dump(mode="json")}
     print_report(json, content, [first_line, f"by {written_seal.public_key}"])
 
@@ -265,11 +265,11 @@ def erase(
 
 
 def _erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:
-    erased = "would erase" if dry_run else "erased"
-    yield f"{erased} {result.erased} texts, and {result.erased_in_others} others that contained it"
+    verb = "would erase" if dry_run else "erased"
+    yield f"{verb} {result.erased} texts, and {result.erased_in_others} others that contained it"
     if result.responses:
         names = join_names(result.responses)
-        yield f"{erased} text or words of verdicts of other responses: {names}"
+        yield f"{verb} text or words of verdicts of other responses: {names}"
     if result.replies:
         yield f"removed {result.replies} replies from the cache"
     if result.calls:

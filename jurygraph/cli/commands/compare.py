@@ -63,7 +63,7 @@ def compare(
             largest_loss,
             comparison.setting_notes(a.header, b.header),
         )
-    missed = failed_thresholds(thresholds, report.figures)
+    missed_conditions = failed_thresholds(thresholds, report.figures)
     messages = list(comparison.evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
@@ -71,8 +71,8 @@ def compare(
         print_result(comment.removesuffix("\n"))
     else:
         output.write(report)
-    print_missed_conditions(missed)
+    print_missed_conditions(missed_conditions)
     for message in messages:
         print_message(message)
-    if missed or messages:
+    if missed_conditions or messages:
         raise typer.Exit(ExitCode.SOME_FAILED)

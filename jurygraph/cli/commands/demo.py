@@ -111,12 +111,12 @@ def _write_page(folder: Path, response: str) -> Path:
 
 def _run_other_demos(examples: Path, folder: Path) -> None:
     sys.stdout.flush()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(examples / _OTHERS_SCRIPT), str(folder)], check=False
     )
-    if done.returncode:
+    if process.returncode:
         raise InputError(
-            f"{examples / _OTHERS_SCRIPT}: ended with exit code {done.returncode}, see above"
+            f"{examples / _OTHERS_SCRIPT}: ended with exit code {process.returncode}, see above"
         )
 
 
@@ -140,14 +140,14 @@ def _read_maths(run: Run, summary: "Summary") -> Findings:
     rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken_traces}
     lowest = min(rewards, key=rewards.__getitem__)
     explanation = run.explain(lowest)
-    lost = [line.reason for line in explanation.lines if line.has_loss and line.reason]
+    loss_reasons = [line.reason for line in explanation.lines if line.has_loss and line.reason]
     with progress("verifying", run.ledger.count, "records") as report:
-        verified = verify(run, report)
+        verification = verify(run, report)
     means = _describe_means(summary, "175b_verification", "6b_finetuning")
     lines = [
         f"the larger model's solutions earn more, for more of them are right: {means}, of 2.5",
-        f"a low reward says why: {rewards[lowest]:.2f}, for {'; '.join(lost[:2])}",
-        f"{verified.traces} rewards, computed again from their verdicts, are the same to the last bit",
+        f"a low reward says why: {rewards[lowest]:.2f}, for {'; '.join(loss_reasons[:2])}",
+        f"{verification.traces} rewards, computed again from their verdicts, are the same to the last bit",
     ]
     return Findings(lines, lowest)
 
@@ -189,14 +189,15 @@ def _read_rubric(run: Run, summary: "Summary") -> Findings:
 
     assert summary.lowest is not None, "the example has responses"
     (term,) = run.explain(summary.lowest).lines
-    unsupported = next(part for part in term.parts if " × " in part.note)
+    unsupported_part = next(part for part in term.parts if " × " in part.note)
     sheets = read_sheets(run, lambda count: None)
     credit = report(sheets, random_graphs=1).figures["methods"]
-    flat, gear = (credit[rule]["leakage"]["value"] for rule in ("flat", "gear"))
+    flat_leakage, gear_leakage = (credit[rule]["leakage"]["value"] for rule in ("flat", "gear"))
     lines = [
         f"texts that only look right earn less: {_describe_means(summary, 'sound', 'partial', 'hollow')}",
-        f"a criterion counts as far as what it depends on: {unsupported.names[0]} {unsupported.note}",
-        f"unearned credit falls from {flat:.1%} of a rubric's weight (weighted mean) to {gear:.1%} (graph)",
+        f"a criterion counts as far as what it depends on: {unsupported_part.names[0]} {unsupported_part.note}",
+        f"unearned credit falls from {flat_leakage:.1%} of a rubric's weight (weighted mean) to "
+        f"{gear_leakage:.1%} (graph)",
     ]
     return Findings(lines, summary.lowest)
 

@@ -136,7 +136,7 @@ def import_(
         jurygraph import wide table.csv --id-column answer --rater-columns ann,bo --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
-    named = named_columns(item=item, label=label, annotator=annotator)
+    given_columns = named_columns(item=item, label=label, annotator=annotator)
     used_options = {
         "--scale": (scale, SCALES),
         "--ratings": (ratings, (RATINGS_FORMAT,)),
@@ -155,7 +155,7 @@ def import_(
     if target != "-":
         refuse_unwritable(target, *files)
     if form == RATINGS_FORMAT:
-        _import_ratings(files[0], target, ratings, {**named, **parse_columns(column)}, json)
+        _import_ratings(files[0], target, ratings, {**given_columns, **parse_columns(column)}, json)
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
@@ -181,10 +181,10 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
         raise InputError(
             f"{files[0]}: is a table, and not JSON lines; score it as it is: {command}"
         )
-    most = 2 if form in GRAPH_READERS else 1
-    if len(files) > most and form not in RATING_FORMATS:
-        allowed = "graphs and scores" if form in GRAPH_READERS else "one file"
-        raise InputError(f"{files[most]}: {form} takes {allowed}; import each by itself")
+    max_files = 2 if form in GRAPH_READERS else 1
+    if len(files) > max_files and form not in RATING_FORMATS:
+        allowed_text = "graphs and scores" if form in GRAPH_READERS else "one file"
+        raise InputError(f"{files[max_files]}: {form} takes {allowed_text}; import each by itself")
 
 
 def _import_ratings(
@@ -264,9 +264,13 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         if row.is_due and row.label is None:
             problem = "is empty, and was not to be skipped; write a score, unless you abstain"
             print_message(f"{row.location}: {problem}")
-    returned = {row.annotator for row in rows}
+    returned_reviewers = {row.annotator for row in rows}
     for reviewer, count in Counter(vote.annotator for vote in missing).items():
-        amount = f"{count} rows of the key are" if reviewer in returned else "the whole sheet is"
+        amount = (
+            f"{count} rows of the key are"
+            if reviewer in returned_reviewers
+            else "the whole sheet is"
+        )
         print_message(f"{reviewer}: {amount} missing")
     if target != "-":
         print_message(f"next: jurygraph consensus {_consensus_arguments(target, votes, rows)}")
@@ -277,11 +281,11 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
     words = shell_quote(target)
     if rows and rows[0].row.consensus:
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
-    several = sorted({str(vote.dimension) for vote in votes})
+    dimensions = sorted({str(vote.dimension) for vote in votes})
     if not (rows and rows[0].row.consensus):
-        words += _classes_found([v.label for v in votes if str(v.dimension) == several[0]])
-    if len(several) > 1:
-        words += f" --dimension {shell_quote(several[0])}"
+        words += _classes_found([v.label for v in votes if str(v.dimension) == dimensions[0]])
+    if len(dimensions) > 1:
+        words += f" --dimension {shell_quote(dimensions[0])}"
     return words
 
 

@@ -35,8 +35,10 @@ def merge(
     """
     from jurygraph.runs.workflows.merging import merge_shards
 
-    merged = merge_shards(shards, run, partial(progress, "merging", what="responses"))
-    content = {"run": str(run), **merged._asdict()}
-    print_report(json, content, [f"{run}: {merged.traces} rewards", f"head    {merged.head}"])
+    merge_result = merge_shards(shards, run, partial(progress, "merging", what="responses"))
+    content = {"run": str(run), **merge_result._asdict()}
+    print_report(
+        json, content, [f"{run}: {merge_result.traces} rewards", f"head    {merge_result.head}"]
+    )
     if not json:
         print_message(f"all rewards:     jurygraph show {shell_quote(run)}")

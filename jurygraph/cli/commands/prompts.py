@@ -58,7 +58,7 @@ def list_prompts(json: JsonOption = False) -> None:
         )
         rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
     header = ["prompt", "version", "extends", "purpose"]
-    print_report(json, entries, format_table(header, rows, left=4))
+    print_report(json, entries, format_table(header, rows, left_columns=4))
 
 
 @prompts.command("show")
@@ -103,14 +103,14 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
-    variables = read_json_object(file, "the variables are", needed)
+    needs_text = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
+    variables = read_json_object(file, "the variables are", needs_text)
     for name in prompt.needs:
         if name not in variables:
-            raise InputError(f"{file}: missing variable {name!r}; {needed}")
+            raise InputError(f"{file}: missing variable {name!r}; {needs_text}")
     for name in variables:
         if name not in prompt.needs:
-            hint = did_you_mean(name, prompt.needs) or needed
+            hint = did_you_mean(name, prompt.needs) or needs_text
             raise InputError(f"{file}: there is no variable {name!r}; {hint}")
     items = variables.get("items")
     if isinstance(items, list):

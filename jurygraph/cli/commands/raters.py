@@ -170,8 +170,8 @@ def consensus(
         jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
         jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
     """
-    written = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
-    _refuse_outputs(written, ratings if gold is None else [*ratings, gold])
+    output_paths = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
+    _refuse_outputs(output_paths, ratings if gold is None else [*ratings, gold])
     if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
         names = ",".join([classes, *map(str, ratings[1:])])
         raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
@@ -193,28 +193,28 @@ def consensus(
         fit={**priors, "diagonal": diagonal, "tol": tol},
         bootstrap=bootstrap,
     )
-    fitted = fit_consensus(ballots, settings)
-    is_small_panel = fitted.method == "majority" and method is None
+    fitted_consensus = fit_consensus(ballots, settings)
+    is_small_panel = fitted_consensus.method == "majority" and method is None
     if artifact is not None and is_small_panel:
         problem = "not written, because the majority vote has no confusions"
         print_message(f"{artifact}: {problem}; use --method stableval")
     elif artifact is not None:
         from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
 
-        confusions = to_confusions(fitted.model, ballots.classes)
+        confusions = to_confusions(fitted_consensus.model, ballots.classes)
         write_output(str(artifact), [confusions_to_json(confusions)])
     if labels_out is not None:
-        write_output(str(labels_out), sheet_to_csv(list_labels(fitted)))
-    with progress("estimating again", fitted.estimates, "resamples") as advance:
+        write_output(str(labels_out), sheet_to_csv(list_labels(fitted_consensus)))
+    with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
-            return adjudication.report(fitted, earlier, advance)
-        return report(fitted, advance)
+            return adjudication.report(fitted_consensus, earlier, advance)
+        return report(fitted_consensus, advance)
 
 
-def _refuse_outputs(written: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
+def _refuse_outputs(output_paths: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
     """Raise `InputError` if two options name the same file, or if one cannot be written."""
     options: dict[Path, str] = {}
-    for option_name, path in written.items():
+    for option_name, path in output_paths.items():
         if path is None:
             continue
         other = options.setdefault(path.resolve(), option_name)
@@ -446,7 +446,7 @@ def assign(
         if rows:
             write_output(str(sheets / f"{name}.csv"), sheet_to_csv(rows))
     loads = assignment.assigned.sum(axis=0)
-    shared = list(shared_items(assignment.assigned, len(common))) or [0]
+    shared_counts = list(shared_items(assignment.assigned, len(common))) or [0]
     figures = {
         "items": len(assignment.assigned),
         "gold": len(common),
@@ -455,19 +455,23 @@ def assign(
         "least_items": int(loads.min()),
         "most_items": int(loads.max()),
         "seed": seed,
-        "least_shared": min(shared),
-        "most_shared": max(shared),
+        "least_shared": min(shared_counts),
+        "most_shared": max(shared_counts),
         "repeated": assignment.repeated,
     }
-    few = sum(count < MIN_SHARED_ITEMS for count in shared)
+    few_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts)
     target = "adjudicated.jsonl" if ambiguous else "ratings.jsonl"
     command = f"jurygraph import sheets {shell_quote(key)} SHEET... --out {target}"
-    lines = list(_assignment_lines(figures, few))
+    lines = list(_assignment_lines(figures, few_pair_count))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
         lines.append(f"scores: {', '.join(map(format_label, earlier_consensus.classes))}")
-        again = f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
-        lines.append(f"last: {again}, with the options that named the columns of RATINGS")
+        consensus_command = (
+            f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
+        )
+        lines.append(
+            f"last: {consensus_command}, with the options that named the columns of RATINGS"
+        )
     print_report(json, figures, lines)
 
 
@@ -493,8 +497,8 @@ def _read_items(
     for path, file_columns in columns_by_file(paths, columns):
         file = read_items(path, file_columns, RATING_COLUMN_OPTIONS)
         if file.unread:
-            hidden = f"reviewers do not see {join_names(list(map(quote, file.unread)))}"
-            print_message(f"{path}: {hidden}, but `prompt` (or `question`) and the texts")
+            hidden_note = f"reviewers do not see {join_names(list(map(quote, file.unread)))}"
+            print_message(f"{path}: {hidden_note}, but `prompt` (or `question`) and the texts")
         found[path] = [row for _, row in file.rows]
     if is_run:
         found[items] = list(_read_responses(items))
@@ -518,15 +522,15 @@ def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
     return [SheetQuestion(dimension=name) for name in names]
 
 
-def _assignment_lines(figures: Mapping[str, int], few: int) -> Iterator[str]:
-    """Return lines on the items of a reviewer and of two; `few` pairs share too few of them."""
+def _assignment_lines(figures: Mapping[str, int], few_pair_count: int) -> Iterator[str]:
+    """Return lines on the items of a reviewer and of two; `few_pair_count` is that of pairs that share too few."""
     items = f"{figures['items']} items for {figures['reviewers']} reviewers"
     load = _format_span(figures["least_items"], figures["most_items"])
     gold = f"{figures['gold']} gold items for everybody"
     yield f"{items}, each item {figures['per_item']} times; {load} for each, and {gold}"
-    shared = _format_span(figures["least_shared"], figures["most_shared"])
+    shared_text = _format_span(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:
-        yield f"two reviewers share {shared} items; pairs with fewer than {MIN_SHARED_ITEMS}: {few}"
+        yield f"two reviewers share {shared_text} items; pairs with fewer than {MIN_SHARED_ITEMS}: {few_pair_count}"
     if figures["repeated"]:
         yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
 

@@ -225,11 +225,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     _print_result(options, work, as_json)
     code = _exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
-        missed = failed_thresholds(thresholds, summary.figures)
-        print_missed_conditions(missed)
+        missed_conditions = failed_thresholds(thresholds, summary.figures)
+        print_missed_conditions(missed_conditions)
         has_failed_threshold = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not has_failed_threshold
-        code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
+        code = ExitCode.SOME_FAILED if missed_conditions or are_too_many else ExitCode.DONE
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
     return code
@@ -241,8 +241,8 @@ def _forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
     from jurygraph.concurrency import new_event_loop
 
     runner = asyncio.Runner(loop_factory=new_event_loop)
-    with redirect_stdout_to_stderr(), open_job(options) as opened, runner:
-        expected = forecast_remaining(opened, runner)
+    with redirect_stdout_to_stderr(), open_job(options) as opened_job, runner:
+        expected = forecast_remaining(opened_job, runner)
     print_forecast(expected, as_json, options.branch)
     return ExitCode.DONE
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.workflows.plans_file import PlansFile
     from jurygraph.server.settings import ServerSettings
 
-_PORT = 7577
+_DEFAULT_PORT = 7577
 _MIN_TOKEN_CHARACTERS = 16
 
 
@@ -47,7 +47,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any but loopback needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = _DEFAULT_PORT,
     token_file: Annotated[
         Path | None, option("F", "File with the token that requests have to have.")
     ] = None,
@@ -99,9 +101,9 @@ def serve(
     from jurygraph.server.settings import ServerSettings
     from jurygraph.web_access import LOOPBACK
 
-    with ExitStack() as opened:
-        opened.enter_context(locate_config_errors(path, model))
-        opened.enter_context(jury)
+    with ExitStack() as stack:
+        stack.enter_context(locate_config_errors(path, model))
+        stack.enter_context(jury)
         settings = ServerSettings(
             failed=None if failed == "auto" else read_failed_reward_rule(failed, "raise"),
             group_size=group_size,
@@ -121,11 +123,11 @@ def serve(
             print_message(note)
         plans = None
         if tasks is not None:
-            plans = opened.enter_context(_open_plans(tasks, jury, allow_files_outside))
+            plans = stack.enter_context(_open_plans(tasks, jury, allow_files_outside))
         if out is not None:
-            opened.enter_context(jury.record(out))
+            stack.enter_context(jury.record(out))
         jury.open()
-        runner = opened.enter_context(asyncio.Runner(loop_factory=new_event_loop))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
         runner.get_loop().set_default_executor(jury.context.threads)
         runner.run(_serve(jury, settings, plans, host, port, token))
 
@@ -150,18 +152,16 @@ def _open_plans(tasks: str, jury: "Jury", allow_files_outside: bool) -> "Iterato
     from jurygraph.sources.task_tables import folder_of_tasks
     from jurygraph.sources.tasks import TaskLines
 
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         plans = Path(tasks)
         if not is_plans_file(tasks):
             folder = None if allow_files_outside else folder_of_tasks(tasks)
             defaults = jury.config.task_defaults
-            lines = opened.enter_context(
-                closing(TaskLines(tasks, defaults=defaults, folder=folder))
-            )
-            plans = Path(opened.enter_context(TemporaryDirectory())) / "plans.jsonl"
+            lines = stack.enter_context(closing(TaskLines(tasks, defaults=defaults, folder=folder)))
+            plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
                 jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
-        yield opened.enter_context(closing(PlansFile(plans, jury)))
+        yield stack.enter_context(closing(PlansFile(plans, jury)))
 
 
 async def _serve(
@@ -188,12 +188,12 @@ async def _serve(
     try:
         bound = await listen(runner, host, port)
         hosts |= names_of(host, bound)
-        stopping = asyncio.Event()
+        stop_event = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _stop_server, stopping)
+            asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)
         print_result(f"http://{host}:{bound}")
         print_message("Ctrl-C ends it")
-        await stopping.wait()
+        await stop_event.wait()
         await server.drain()
     finally:
         await runner.cleanup()
@@ -201,8 +201,8 @@ async def _serve(
             await jury.gateways.close()
 
 
-def _stop_server(stopping: asyncio.Event) -> None:
-    if stopping.is_set():
+def _stop_server(stop_event: asyncio.Event) -> None:
+    if stop_event.is_set():
         os._exit(ExitCode.INTERRUPTED)
     print_message("ending: requests in work have until their deadline; again to end at once")
-    stopping.set()
+    stop_event.set()

@@ -188,11 +188,11 @@ def _example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    histories = []
+    reviewer_sets = []
     for evaluator in jury.evaluators.values():
         if evaluator.known_reviewers:
-            histories.append(set(evaluator.known_reviewers))
-    reviewers = sorted(set.intersection(*histories)) if histories else ["reviewer"]
+            reviewer_sets.append(set(evaluator.known_reviewers))
+    reviewers = sorted(set.intersection(*reviewer_sets)) if reviewer_sets else ["reviewer"]
     members = {"one", "two"}
     for component in jury.config.components.values():
         for use in component.inputs.values():

@@ -142,11 +142,11 @@ def print_if_unfinished(run: Run) -> None:
 
 
 def _refuse_contradictions(
-    response: str | None, single: Options, many: Options, json: bool
+    response: str | None, single_options: Options, many_options: Options, json: bool
 ) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
-    about_single = [f"--{name}" for name, value in single.items() if value is not None]
-    about_many = [f"--{name}" for name, value in many.items() if value is not None]
+    about_single = [f"--{name}" for name, value in single_options.items() if value is not None]
+    about_many = [f"--{name}" for name, value in many_options.items() if value is not None]
     if about_single and response is None:
         raise InputError(f"{about_single[0]} is about one response; name it with --response ID")
     if len(about_single) > 1:
@@ -257,20 +257,20 @@ def export(
     output = None if output == "-" else output
     form = _format_of_file(output) if to is None else to
     exporter = _choose_exporter(form, output or "")
-    wanted = {
+    requested_options = {
         "texts": texts,
         "questions": questions,
         "reasons": reasons,
         "advantages": advantages,
     }
-    for name, is_wanted in wanted.items():
-        if is_wanted and name not in exporter.option_names:
+    for name, is_requested in requested_options.items():
+        if is_requested and name not in exporter.option_names:
             *others, last = [
                 other for other, forms in EXPORTERS.items() if name in forms[0].option_names
             ]
-            lacks = "columns" if name == "texts" else "rows of responses"
+            missing_part = "columns" if name == "texts" else "rows of responses"
             hint = f"use {', '.join(others)} or {last}"
-            raise InputError(f"--{name}: --to {form} has no {lacks} to add to; {hint}")
+            raise InputError(f"--{name}: --to {form} has no {missing_part} to add to; {hint}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
     if exporter.library is not None:
@@ -282,7 +282,7 @@ def export(
         responses = stored_run.ledger.count_records("trace")
         has_progress = bool(exporter.option_names)
         reading = progress("reading", responses, "responses") if has_progress else nullcontext()
-        with ExitStack() as opened:
+        with ExitStack() as stack:
             with reading as report:
                 options = TableOptions(
                     texts=texts,
@@ -291,7 +291,7 @@ def export(
                     advantages=read_advantages(stored_run) if advantages else None,
                     report=report or (lambda count: None),
                 )
-                content = exporter.read(stored_run, options, opened)
+                content = exporter.read(stored_run, options, stack)
             _write_lines(output, content)
 
 
@@ -330,8 +330,8 @@ def _choose_exporter(to: str, output: str) -> Exporter:
             return form
     written_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
     if suffix in written_suffixes | _OTHER_SUFFIXES:
-        written = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
-        raise InputError(f"{output}: {written}; name a file that ends in {forms[0].suffix}")
+        format_text = f"--to {to} writes {forms[0].suffix.removeprefix('.')}"
+        raise InputError(f"{output}: {format_text}; name a file that ends in {forms[0].suffix}")
     return forms[0]
 
 

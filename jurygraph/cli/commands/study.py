@@ -303,7 +303,7 @@ def certify(
     output.write(certify_runs(runs, read_runs, labels, attacks))
 
 
-def _require_labels(labels: Sequence[str], column: str | None) -> str:
+def _only_labels_option(labels: Sequence[str], column: str | None) -> str:
     """Return the option of the labels; a file that is given as their column may be what was meant."""
     if len(labels) > 1:
         raise InputError(f"--labels: names {join_names(labels)}; name one, with all labels")
@@ -382,7 +382,7 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    named_labels = _require_labels(labels or (), target)
+    named_labels = _only_labels_option(labels or (), target)
     output = ReportOutput(
         json=json,
         markdown=markdown,
@@ -408,9 +408,9 @@ def judge(
     output.write(report)
     is_missed = False
     for row in report.figures["judges"]:
-        missed = failed_thresholds(thresholds, judge_report.gate_values(row))
-        print_missed_conditions(missed, row["judge"])
-        is_missed = is_missed or bool(missed)
+        missed_conditions = failed_thresholds(thresholds, judge_report.gate_values(row))
+        print_missed_conditions(missed_conditions, row["judge"])
+        is_missed = is_missed or bool(missed_conditions)
     raise typer.Exit(ExitCode.SOME_FAILED if is_missed else ExitCode.DONE)
 
 
@@ -533,11 +533,11 @@ def ranking(run: RunFolder, settings: SettingsOption = None) -> Report:
     from jurygraph.runs.workflows.deciding import read_packed_groups
     from jurygraph.studies.ranking import AgentRanker, measure_ranking
 
-    tried = settings or []
+    tried_settings = settings or []
 
     def read(opened_run: Run, advance: ProgressCallback) -> Report:
         return measure_ranking(
-            AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried
+            AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried_settings
         )
 
     (report,) = read_runs([run], read)
@@ -709,21 +709,21 @@ class _ReviewerStudy:
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_runs(folders, read_run)))
-        joined = join_runs(runs, self._parts, least, reduce)
-        unrated = list(unrated_notes(runs, self._parts))
+        joined_predictions = join_runs(runs, self._parts, least, reduce)
+        notes_on_unrated = list(unrated_notes(runs, self._parts))
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
-            judged = []
-            for part, predicted in zip(self._parts, joined, strict=True):
+            judged_parts = []
+            for part, run_predictions in zip(self._parts, joined_predictions, strict=True):
                 predictions = list(
                     predict(part, self._judges, self._shots, self._seeds, self._texts, vectorize)
                 )
-                predictions += predicted
-                judged.append((part, predictions))
-            report = compare_judges(judged, level, vectorize)
-        report.notes = [*report.notes, *unrated]
+                predictions += run_predictions
+                judged_parts.append((part, predictions))
+            report = compare_judges(judged_parts, level, vectorize)
+        report.notes = [*report.notes, *notes_on_unrated]
         return report
 
 

@@ -15,7 +15,7 @@ from jurygraph.cli.render.text import print_message, print_result, progress
 if TYPE_CHECKING:
     from jurygraph.viewer.pages import OpenRun
 
-_PORT = 7576
+_DEFAULT_PORT = 7576
 
 
 def view(
@@ -23,7 +23,9 @@ def view(
     other: Annotated[
         Path | None, argument("RUN2", "Another run, to be compared with the first.")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = _PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = _DEFAULT_PORT,
     host: Annotated[
         str,
         typer.Option(
@@ -82,8 +84,8 @@ async def _serve(runs: "dict[str, OpenRun]", host: str, port: int) -> None:
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound}/{query}")
         print_message("Ctrl-C ends it")
-        ended = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-        await ended.wait()
+        end_event = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end_event.set)
+        await end_event.wait()
     finally:
         await runner.cleanup()

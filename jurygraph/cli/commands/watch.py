@@ -92,9 +92,9 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    marked = [f"{_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
+    marked_sentences = [f"{_alert_mark(alert)}: {alert.sentence}" for alert in analyzer.alerts]
     *tables, summary = report.sections
-    adverse_first = sorted(marked, key=lambda line: not line.startswith(_ADVERSE_MARK))
+    adverse_first = sorted(marked_sentences, key=lambda line: not line.startswith(_ADVERSE_MARK))
     output.write_files(replace(report, sections=[summary, *adverse_first, *tables]))
     if not is_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -113,8 +113,8 @@ def _refuse_untested(run: "Path", report: "Report", can_split: bool) -> None:
     if steps < MIN_STEPS:
         advice = "choose smaller steps with --every N" if can_split else "score more"
         raise InputError(f"{run}: steps: {steps}; the tests need at least {MIN_STEPS}; {advice}")
-    tested = [row["series"] for row in report.figures["series"] if row["steps"]]
-    if "reward" not in tested:
+    tested_series = [row["series"] for row in report.figures["series"] if row["steps"]]
+    if "reward" not in tested_series:
         raise InputError(
             f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`"
         )

@@ -106,12 +106,12 @@ def _label_axes(axes: "Axes", plot: Plot) -> None:
 def _write_above_axis(axes: "Axes", x: float, label: str) -> None:
     """Write what a part of the x axis is at its beginning, at the top."""
     top = (x, 0.98)
-    across = axes.get_xaxis_transform()
+    axis_transform = axes.get_xaxis_transform()
     axes.annotate(
         label,
         top,
         xytext=(3, 0),
-        xycoords=across,
+        xycoords=axis_transform,
         textcoords="offset points",
         va="top",
         fontsize="small",

@@ -19,8 +19,8 @@ from jurygraph.views.rewards import PREDICTED_PREFIX, ComponentValue, RewardColu
 def print_reward_table(table: RewardTable) -> None:
     """Print the rows, then how many responses the mean contains and leaves out."""
     names = [column.name for column in table.columns]
-    left = sum(column.is_text for column in table.columns)
-    print_result_lines(format_table(names, _format_rows(table), left))
+    text_column_count = sum(column.is_text for column in table.columns)
+    print_result_lines(format_table(names, _format_rows(table), text_column_count))
     values = chain.from_iterable(table.rows)
     if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
@@ -53,7 +53,7 @@ def _mean_line(table: RewardTable) -> str:
     if table.mean is None:
         return f"no mean reward: all {len(table.rows)} failed"
     scored = len(table.scored)
-    failed = len(table.rows) - scored
-    left_out = f", {failed} left out because they failed" if failed else ""
+    failed_count = len(table.rows) - scored
+    left_out = f", {failed_count} left out because they failed" if failed_count else ""
     responses = f"{scored} response{'s' * (scored > 1)}"
     return f"mean reward of {responses}: {format_number(table.mean)}{left_out}"

@@ -33,8 +33,8 @@ def result_lines(summary: "Summary") -> list[str]:
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
-        unsupported = f"{summary.unsupported.total()} of {summary.quotable}"
-        lines.append(f"unsupported: {unsupported} that need a quotation ({', '.join(marks)})")
+        unsupported_text = f"{summary.unsupported.total()} of {summary.quotable}"
+        lines.append(f"unsupported: {unsupported_text} that need a quotation ({', '.join(marks)})")
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
@@ -127,11 +127,11 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
 def print_left_out(left_out: "FailedRewards") -> None:
     """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
     if left_out.differ:
-        failed = f"{left_out.judged} of the {left_out.failed} rewards that failed"
+        failed_text = f"{left_out.judged} of the {left_out.failed} rewards that failed"
         mean_failed = format_number(left_out.mean_failed)
         mean_others = format_number(left_out.mean_others)
         means = f"with a mean of {mean_failed}, and the others have one of {mean_others}"
-        print_message(f"means mislead: {failed} were judged on {left_out.component}, {means}")
+        print_message(f"means mislead: {failed_text} were judged on {left_out.component}, {means}")
 
 
 def print_inconclusive(error_rate: float, max_error_rate: float) -> None:
@@ -140,15 +140,15 @@ def print_inconclusive(error_rate: float, max_error_rate: float) -> None:
 
 
 def print_missed_conditions(
-    missed: "Sequence[tuple[Threshold, float | None]]", owner: str = ""
+    missed_conditions: "Sequence[tuple[Threshold, float | None]]", owner: str = ""
 ) -> None:
     """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
     prefix = f"{owner}: " if owner else ""
-    for condition, value in missed:
-        actual = f"{condition.name} is {value!r}"
+    for condition, value in missed_conditions:
+        actual_value = f"{condition.name} is {value!r}"
         if value is None:
-            actual = f"there is no {condition.name}"
-        print_message(f"{prefix}threshold missed: {condition}, but {actual}")
+            actual_value = f"there is no {condition.name}"
+        print_message(f"{prefix}threshold missed: {condition}, but {actual_value}")
 
 
 def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:
@@ -185,12 +185,12 @@ def _reuse_lines(expected: "Forecast", branch: "Path") -> list[str]:
     if not expected.requested:
         return [*lines, "requested again: nothing"]
     for evaluator, numbers in expected.requested.items():
-        largest = sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_SUBJECTS]
-        subjects = _join_counts(largest)
-        if len(numbers) > len(largest):
-            subjects += f", and {len(numbers) - len(largest)} more"
-        again = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
-        lines.append(escape_line(again))
+        largest_counts = sorted(numbers.items(), key=lambda item: -item[1])[:_MAX_SUBJECTS]
+        subjects = _join_counts(largest_counts)
+        if len(numbers) > len(largest_counts):
+            subjects += f", and {len(numbers) - len(largest_counts)} more"
+        repeat_line = f"requested again: {sum(numbers.values())} of {evaluator} ({subjects})"
+        lines.append(escape_line(repeat_line))
     if expected.with_tools:
         lines.append(
             f"{expected.with_tools} of them are by judges with tools: they look again, and are asked only where they "

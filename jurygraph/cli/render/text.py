@@ -112,42 +112,46 @@ def format_counts(
 
 
 def format_table(
-    header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+    header: Sequence[str], rows: Iterable[Sequence[object]], left_columns: int = 1
 ) -> list[str]:
-    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
+    """Return aligned lines; the first `left_columns` are left-aligned, the others, numbers, right-aligned.
 
     Floats have four decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
-    first `left` columns once more.
+    first `left_columns` once more.
     """
     columns = [[escape_line(name)] for name in header]
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             column.append(escape_line(_format_cell(cell)))
-    return list(_table_lines(columns, left))
+    return list(_table_lines(columns, left_columns))
 
 
 def _format_cell(cell: object) -> str:
     return format_number(cell) if cell is None or isinstance(cell, float) else str(cell)
 
 
-def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    available = terminal_width()
+def _table_lines(columns: Sequence[Sequence[str]], left_columns: int) -> Iterator[str]:
+    available_width = terminal_width()
     widths = [max(map(cell_len, column)) for column in columns]
-    if available is not None:
-        while len(widths) > left + 1 and sum(widths) + 2 * (len(widths) - 1) > available:
+    if available_width is not None:
+        while (
+            len(widths) > left_columns + 1 and sum(widths) + 2 * (len(widths) - 1) > available_width
+        ):
             widths.pop()
-    fitting = columns[: len(widths)]
-    padded = []
-    for index, (cells, width) in enumerate(zip(fitting, widths, strict=True)):
-        padded.append([_pad_cell(cell, width, is_left=index < left) for cell in cells])
-    head, *body = ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+    fitting_columns = columns[: len(widths)]
+    padded_columns = []
+    for index, (cells, width) in enumerate(zip(fitting_columns, widths, strict=True)):
+        padded_columns.append(
+            [_pad_cell(cell, width, is_left=index < left_columns) for cell in cells]
+        )
+    head, *body = ("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
     yield head
     yield "  ".join("─" * width for width in widths)
     yield from body
     others = columns[len(widths) :]
     if others:
         yield ""
-        yield from _table_lines([*columns[:left], *others], left)
+        yield from _table_lines([*columns[:left_columns], *others], left_columns)
 
 
 def _pad_cell(cell: str, width: int, is_left: bool) -> str:
@@ -233,8 +237,10 @@ class _ProgressLines:
         self._reported_at = time.monotonic()
         share = f"{self._done / self._total:.0%}" if self._total else "0%"
         line = f"{self._label}: {self._done} of {self._total} {self._what} ({share})"
-        more = self._suffix()
-        print_message("; ".join(filter(None, (line, more, more and self._describe_remaining()))))
+        suffix = self._suffix()
+        print_message(
+            "; ".join(filter(None, (line, suffix, suffix and self._describe_remaining())))
+        )
 
     def _describe_remaining(self) -> str:
         elapsed = time.monotonic() - self._began

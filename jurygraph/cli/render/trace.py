@@ -128,9 +128,9 @@ def _prediction_table(predictions: Sequence[PredictedScore]) -> Iterator[str]:
     if not predictions:
         return
     rows = []
-    for verdict, predicted in predictions:
+    for verdict, predicted_score in predictions:
         low, high = verdict.scale or (0.0, 1.0)
-        value = "-" if predicted is None else f"{predicted:g} of {low:g}–{high:g}"
+        value = "-" if predicted_score is None else f"{predicted_score:g} of {low:g}–{high:g}"
         rows.append([verdict.reviewer, verdict.subject, verdict.evaluator, value])
     yield ""
     yield from format_table(["reviewer", "dimension", "judge", "predicted"], rows, 3)
@@ -144,9 +144,9 @@ def _term_table(terms: Sequence[TermView]) -> Iterator[str]:
     yield from format_table(["term", "weight", "value", "contribution"], rows)
     for term in terms:
         if term.is_filled_in:
-            alone = format_number(term.judged)
+            judged_value = format_number(term.judged)
             name = escape_line(term.name)
-            yield f"* {name}: filled in by the failure rule; the judged part alone is {alone}"
+            yield f"* {name}: filled in by the failure rule; the judged part alone is {judged_value}"
 
 
 def _weight_lines(name: str, weights: WeightsView) -> Iterator[str]:
@@ -270,7 +270,7 @@ def call_lines(view: QuestionView) -> Iterator[str]:
     for number, call in enumerate(view.calls, start=1):
         yield f"call {number} of {len(view.calls)}: {escape_line(call.purpose)}"
         yield from _field_lines(call.call)
-        for title, text in _texts(call):
+        for title, text in _call_texts(call):
             yield from _paragraphs(title, text, "  ")
         for lookup in call.lookups:
             yield from _lookup_lines(lookup)
@@ -323,7 +323,7 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 
-def _texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
+def _call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
     """Yield the messages, the schema and the reply of a call, each with its title; text instead if they were erased."""
     request = call.request
     reply = call.reply

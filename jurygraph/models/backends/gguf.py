@@ -119,8 +119,8 @@ class Gguf(Backend):
         if self._pace is None:
             return _FIRST_LIMIT_SECONDS
         letters = sum(len(message.content) for message in request.messages)
-        most = request.parameters.get("max_tokens")
-        reply = most if isinstance(most, int) else self._context
+        max_tokens = request.parameters.get("max_tokens")
+        reply = max_tokens if isinstance(max_tokens, int) else self._context
         return _PATIENCE_FACTOR * self._pace * (letters + reply)
 
     async def close(self) -> None:
@@ -232,17 +232,17 @@ def _bound_lengths(part: Any, letters: int) -> Any:
         return [_bound_lengths(item, letters) for item in part]
     if not isinstance(part, dict):
         return part
-    bounded = {key: _bound_lengths(value, letters) for key, value in part.items()}
+    bounded_part = {key: _bound_lengths(value, letters) for key, value in part.items()}
     if part.get("type") == "string" and not part.keys() & {"enum", "const"}:
-        bounded["maxLength"] = min(letters, part.get("maxLength", letters))
+        bounded_part["maxLength"] = min(letters, part.get("maxLength", letters))
     if part.get("type") == "number":
-        bounded["multipleOf"] = _SMALLEST_STEP
+        bounded_part["multipleOf"] = _SMALLEST_STEP
     if part.get("type") in ("number", "integer"):
         if not part.keys() & {"minimum", "exclusiveMinimum"}:
-            bounded["minimum"] = -_MAX_NUMBER
+            bounded_part["minimum"] = -_MAX_NUMBER
         if not part.keys() & {"maximum", "exclusiveMaximum"}:
-            bounded["maximum"] = _MAX_NUMBER
-    return bounded
+            bounded_part["maximum"] = _MAX_NUMBER
+    return bounded_part
 
 
 def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:

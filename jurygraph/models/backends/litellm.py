@@ -140,7 +140,7 @@ class _Exchange:
         try:
             response = await _send(request)
             if response.is_success:
-                self.reply = _parse_reply(response.content)
+                self.reply = _decode_reply(response.content)
         except Fault as fault:
             fault.is_unsent = fault.is_unsent and self.response is None
             self.fault = fault
@@ -229,7 +229,7 @@ async def _send(request: httpx.Request) -> httpx.Response:
     return httpx.Response(reply.status, headers=kept, content=content, request=request)
 
 
-def _parse_reply(content: bytes) -> Any:
+def _decode_reply(content: bytes) -> Any:
     """Return the JSON value of a reply. Raises `Fault` if it is none, or one that litellm would take too long for."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MAX_REPLY_VALUES:
         raise Fault("too-large", f"the reply has more than {MAX_REPLY_VALUES:,} values")
@@ -320,7 +320,7 @@ class LiteLLM(Backend):
             async with asyncio.timeout(timeout):
                 answer = await self._ask(call, arguments)
             exchange.require_reply()
-            return _reply(request, answer, exchange.reply)
+            return _to_reply(request, answer, exchange.reply)
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
@@ -412,8 +412,8 @@ def require_provider(model: str) -> None:
     try:
         litellm.get_llm_provider(model)
     except litellm.exceptions.BadRequestError:
-        listed = [getattr(entry, "value", entry) for entry in litellm.provider_list]
-        names = [*sorted(_COMMON_PROVIDERS), *custom, *listed]
+        listed_providers = [getattr(entry, "value", entry) for entry in litellm.provider_list]
+        names = [*sorted(_COMMON_PROVIDERS), *custom, *listed_providers]
         hint = did_you_mean(provider, names) or "write provider/model, such as openai/gpt-5-mini"
         raise ValueError(
             f"{quote(provider)} is not a provider that litellm knows; {hint}"
@@ -449,26 +449,26 @@ def _kind(error: Exception, exchange: _Exchange) -> str:
     return kind_of_status(status) if isinstance(status, int) else "unreadable"
 
 
-def _reply(request: Request, answer: Any, sent: Any) -> Reply:
+def _to_reply(request: Request, answer: Any, sent_json: Any) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
-    sent_finish = _sent_finish(sent)
+    sent_finish = _sent_finish(sent_json)
     if sent_finish in ABORTED_FINISHES:  # litellm reports these as "stop"
         raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
-    special = choice.message.provider_specific_fields or {}
+    provider_fields = choice.message.provider_specific_fields or {}
     finish = choice.finish_reason
     if request.model.startswith(_OLLAMA_PREFIXES):
         # litellm reports "stop" for each of its reasons, and for a reply that did not end
-        if not isinstance(sent, dict) or sent.get("done") is not True:
+        if not isinstance(sent_json, dict) or sent_json.get("done") is not True:
             raise Fault("unreadable", "the reply does not say that it is done")
-        reason = sent.get("done_reason")
+        reason = sent_json.get("done_reason")
         finish = (isinstance(reason, str) and reason) or finish
-    text = _restore_text(choice.message.content or "", sent)
+    text = _restore_text(choice.message.content or "", sent_json)
     logprobs = getattr(choice, "logprobs", None)
     tokens = read_tokens(logprobs.model_dump() if logprobs else None, text)
     # the latter from litellm 1.108 on
-    refusal = special.get("refusal") or getattr(choice.message, "refusal", None)
+    refusal = provider_fields.get("refusal") or getattr(choice.message, "refusal", None)
     message = choice.message.model_dump()
     tool_calls = read_tool_calls(message, request)
     other_field = None if text.strip() or tool_calls else find_other_field(message)
@@ -485,17 +485,17 @@ def _reply(request: Request, answer: Any, sent: Any) -> Reply:
     )
 
 
-def _sent_finish(sent: Any) -> Any:
+def _sent_finish(sent_json: Any) -> Any:
     """Return the finish reason in OpenAI's format, None in others."""
     try:
-        return sent["choices"][0]["finish_reason"]
+        return sent_json["choices"][0]["finish_reason"]
     except (LookupError, TypeError):
         return None
 
 
-def _restore_text(text: str, sent: Any) -> str:
+def _restore_text(text: str, sent_json: Any) -> str:
     """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
     containing_strings = (
-        [string for string in iter_strings(sent) if text in string] if text.strip() else []
+        [string for string in iter_strings(sent_json) if text in string] if text.strip() else []
     )
     return text if text in containing_strings or not containing_strings else containing_strings[0]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 8 << 20  # most bytes of a reply, compressed or not
-_LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
+_MAX_BODY_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
 _CLOSE_SECONDS = 2.0  # for the connections that nobody closed, at the end of a process
 _IDLE_SECONDS = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 
@@ -80,17 +80,17 @@ class HttpClient:
 
         Raises `Fault` for a redirect, a reply that is too large or not HTTP, and a broken connection.
         """
-        data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
+        data = body if len(body) <= _MAX_BODY_AS_BYTES else BytesIO(body)
         content = bytearray()
         try:
             session = await self._session()
             async with session.request(
                 method, address, data=data, headers=headers, proxy=proxy, allow_redirects=False
             ) as response:
-                most = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
-                while not response.content.at_eof() and len(content) <= most:
+                max_bytes = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
+                while not response.content.at_eof() and len(content) <= max_bytes:
                     content += await response.content.readany()
-                if len(content) > most:
+                if len(content) > max_bytes:
                     response.close()
         except aiohttp.ClientResponseError as error:
             raise Fault("unreadable", f"the response is not HTTP: {error.message}") from None
@@ -121,7 +121,7 @@ class HttpClient:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             closed_event_loops = [other for other in self._sessions if other.is_closed()]
-            ended = [self._sessions.pop(other) for other in closed_event_loops]
+            ended_sessions = [self._sessions.pop(other) for other in closed_event_loops]
             connector = aiohttp.TCPConnector(
                 limit=self._connections, keepalive_timeout=_IDLE_SECONDS
             )
@@ -131,7 +131,7 @@ class HttpClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
             )
-            for session in ended:
+            for session in ended_sessions:
                 await session.close()
         return self._sessions[loop]
 
@@ -147,14 +147,14 @@ def _close_forgotten(sessions: Mapping[asyncio.AbstractEventLoop, aiohttp.Client
     with suppress(RuntimeError):  # none runs in this thread
         running = asyncio.get_running_loop()
     for loop, session in sessions.items():
-        closing = session.close()
+        close_coroutine = session.close()
         with suppress(TimeoutError, RuntimeError):  # the loop ends meanwhile
             if loop.is_running() and loop is not running:
-                asyncio.run_coroutine_threadsafe(closing, loop).result(_CLOSE_SECONDS)
+                asyncio.run_coroutine_threadsafe(close_coroutine, loop).result(_CLOSE_SECONDS)
             elif running is None:
-                asyncio.run(closing)
+                asyncio.run(close_coroutine)
             else:
-                running.create_task(closing)  # noqa: RUF006 - it ends with the loop at the latest
+                running.create_task(close_coroutine)  # noqa: RUF006 - it ends with the loop at the latest
 
 
 T = TypeVar("T")
@@ -308,19 +308,21 @@ def read_reply(envelope: _ChatCompletion, request: Request | None = None) -> Rep
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
         content = "".join(text for text in texts if isinstance(text, str))
-    read = _read_count(usage, "prompt_tokens")
-    written = _read_count(usage, "completion_tokens")
+    input_tokens = _read_count(usage, "prompt_tokens")
+    output_tokens = _read_count(usage, "completion_tokens")
     tool_calls = read_tool_calls(message, request)
     total = _read_count(usage, "total_tokens")
-    if read is not None and written is not None and total is not None:
-        written = max(written, total - read)  # hidden reasoning, if the total alone includes it
+    if input_tokens is not None and output_tokens is not None and total is not None:
+        output_tokens = max(
+            output_tokens, total - input_tokens
+        )  # hidden reasoning, if the total alone includes it
     return Reply(
         text=content,
         finish=choice.get("finish_reason"),
         refusal=message.get("refusal") or None,
         served=envelope.get("model"),
-        tokens_in=read,
-        tokens_out=written,
+        tokens_in=input_tokens,
+        tokens_out=output_tokens,
         tokens=read_tokens(choice.get("logprobs"), content),
         other_field=None if content.strip() or tool_calls else find_other_field(message),
         tool_calls=tool_calls,

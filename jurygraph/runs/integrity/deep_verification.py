@@ -93,19 +93,19 @@ def _open_origins(run: Run) -> Iterator[Run]:
 
     Raises `TraceMismatch` where one has other records than those that were reused, or changed texts of calls.
     """
-    while (opened := run.open_origin()) is not None:
-        yield opened
+    while (origin_run := run.open_origin()) is not None:
+        yield origin_run
         origin = run.header.branch
         assert origin is not None, "it was opened"
         link = ""
-        for record in opened.ledger.verified_records(1, opened.ledger.count):
+        for record in origin_run.ledger.verified_records(1, origin_run.ledger.count):
             link = record.link.hex() if record.seq == origin.records else link
         if link != origin.head:
             problem = f"is not the one from which {run.folder} was branched"
-            raise TraceMismatch(f"{opened.ledger.path}, record {origin.records}: {problem}")
-        for call in opened.ledger.records("call"):
-            opened.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
-        run = opened
+            raise TraceMismatch(f"{origin_run.ledger.path}, record {origin.records}: {problem}")
+        for call in origin_run.ledger.records("call"):
+            origin_run.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
+        run = origin_run
 
 
 def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
@@ -157,29 +157,35 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
-    async def check_lookup(self, stored_lookup: StoredLookup, planned: PlannedLookup) -> None:
+    async def check_lookup(
+        self, stored_lookup: StoredLookup, planned_lookup: PlannedLookup
+    ) -> None:
         lookup = stored_lookup.lookup
-        if problem := find_lookup_forgery(stored_lookup, planned):
+        if problem := find_lookup_forgery(stored_lookup, planned_lookup):
             self.forged[lookup.id] = problem
         if not lookup.is_rerun:
             return
-        now = await planned.make()
-        if (now.lookup.outcome, now.lookup.result) != (lookup.outcome, lookup.result):
-            self.changed[lookup.id] = stored_lookup, now
+        new_lookup = await planned_lookup.make()
+        if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
+            self.changed[lookup.id] = stored_lookup, new_lookup
 
 
 _PLANNED_FIELDS = ("call", "tool", "version", "deterministic")
 """Fields of a call of a tool that follow from the reply that led to it."""
 
 
-def find_lookup_forgery(stored_lookup: StoredLookup, planned: PlannedLookup) -> str | None:
+def find_lookup_forgery(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
     for name in _PLANNED_FIELDS:
-        if getattr(stored_lookup.lookup, name) != getattr(planned.lookup, name):
+        if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
-    then, now = stored_lookup.arguments, planned.arguments
+    stored_arguments, planned_arguments = stored_lookup.arguments, planned_lookup.arguments
     # the known secrets depend on the environment, as for verdicts
-    if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
+    if (
+        stored_arguments != planned_arguments
+        and not is_possible_source(stored_arguments, planned_arguments)
+        and not is_possible_source(planned_arguments, stored_arguments)
+    ):
         return "its arguments are not those of the reply that led to it"
     if sha256(stored_lookup.result.encode()).hexdigest() != stored_lookup.lookup.result:
         return "its result does not have the digest that was recorded"
@@ -230,9 +236,9 @@ class _Verifier:
         }
         calls = chain.from_iterable(trace.calls for trace in stored_traces)
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
-        external = self._external_material(stored_traces)
+        external_material = self._external_material(stored_traces)
         self._calls.hidden = self._unanswered
-        results = ReusedResults(recorded_answers, external)
+        results = ReusedResults(recorded_answers, external_material)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
@@ -241,18 +247,22 @@ class _Verifier:
         for stored_trace, new_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, new_trace)
         self._compare_material(stored_traces, traces)
-        recomputed = {verdict.key: verdict for verdict in _verdicts_about_responses(traces)}
+        recomputed_verdicts = {
+            verdict.key: verdict for verdict in _verdicts_about_responses(traces)
+        }
         # Verdicts that a branch took from another run, which has their calls.
-        reused = {verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)}
-        if reused and any(map(_is_unrecorded, recomputed.values())):
+        reused_verdicts = {
+            verdict.key: verdict for verdict in verdicts if self._is_from_origin(verdict)
+        }
+        if reused_verdicts and any(map(_is_unrecorded, recomputed_verdicts.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            results = ReusedResults({**recorded_answers, **reused}, external)
-            again = await self._jury.ascore(task, responses, plan, results, self._calls)
-            for verdict in _verdicts_about_responses(again):
-                if verdict.key not in reused:
-                    recomputed[verdict.key] = verdict
+            results = ReusedResults({**recorded_answers, **reused_verdicts}, external_material)
+            traces_again = await self._jury.ascore(task, responses, plan, results, self._calls)
+            for verdict in _verdicts_about_responses(traces_again):
+                if verdict.key not in reused_verdicts:
+                    recomputed_verdicts[verdict.key] = verdict
         counts = Counter(
-            self._compare_verdict(verdict, recomputed, own_model) for verdict in verdicts
+            self._compare_verdict(verdict, recomputed_verdicts, own_model) for verdict in verdicts
         )
         return {**counts, "quotations": quotations}
 
@@ -261,25 +271,25 @@ class _Verifier:
 
     def _external_material(self, stored_traces: Sequence[Trace]) -> dict[tuple[str, str], Material]:
         """Return the material whose calls were erased, or are in a missing run."""
-        external: dict[tuple[str, str], Material] = {}
+        external_material: dict[tuple[str, str], Material] = {}
         for trace in stored_traces:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
                     label = self._label(trace.response_id, "material", material.name)
                     self._require_calls(label, material)
-                    external[material.name, trace.response_id] = material
-        return external
+                    external_material[material.name, trace.response_id] = material
+        return external_material
 
     def _compare_material(
-        self, stored_traces: Sequence[Trace], recomputed: Sequence[Trace]
+        self, stored_traces: Sequence[Trace], recomputed_traces: Sequence[Trace]
     ) -> None:
-        for stored_trace, new_trace in zip(stored_traces, recomputed, strict=True):
-            derived = {material.name: material for material in new_trace.material}
-            if {material.name for material in stored_trace.material} != derived.keys():
+        for stored_trace, new_trace in zip(stored_traces, recomputed_traces, strict=True):
+            derived_material = {material.name: material for material in new_trace.material}
+            if {material.name for material in stored_trace.material} != derived_material.keys():
                 label = self._label(stored_trace.response_id)
                 raise TraceMismatch(f"{label}: its material differs from what is derived now")
             for material in stored_trace.material:
-                new_material = derived[material.name]
+                new_material = derived_material[material.name]
                 label = self._label(stored_trace.response_id, "material", material.name)
                 _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
@@ -288,7 +298,7 @@ class _Verifier:
     def _compare_verdict(
         self,
         stored_verdict: RecordedVerdict,
-        recomputed: Mapping[VerdictKey, RecordedVerdict],
+        recomputed_verdicts: Mapping[VerdictKey, RecordedVerdict],
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
@@ -296,7 +306,9 @@ class _Verifier:
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
         )
-        new_verdict = recomputed.get(stored_verdict.key) or recomputed.get(unanswered_key)
+        new_verdict = recomputed_verdicts.get(stored_verdict.key) or recomputed_verdicts.get(
+            unanswered_key
+        )
         if new_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored_verdict):
@@ -384,12 +396,16 @@ class _Verifier:
             (jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations
         ]
         for owner, specs in tool_users:
-            current = () if owner.toolset is None else owner.toolset.specs
-            by_name = {spec.name: spec for spec in current}
+            current_specs = () if owner.toolset is None else owner.toolset.specs
+            by_name = {spec.name: spec for spec in current_specs}
             for spec in specs:
-                now = by_name.get(spec.name)
-                if now != spec:
-                    version = "not there" if now is None else f"of version {now.version}"
+                current_spec = by_name.get(spec.name)
+                if current_spec != spec:
+                    version = (
+                        "not there"
+                        if current_spec is None
+                        else f"of version {current_spec.version}"
+                    )
                     problem = f"tool {spec.name!r} of {owner.name!r} is of version {spec.version}"
                     raise TraceMismatch(
                         f"{self._run.ledger.path}: {problem} in the run, now {version}"
@@ -401,7 +417,7 @@ class _Verifier:
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
         The number of responses of the group whose verdicts rest on such a result is named, and the first questions.
         """
-        changed = ChainMap(*(backend.changed for backend in self._backends))
+        changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
         forged_lookups = ChainMap(*(backend.forged for backend in self._backends))
         problems: dict[bool, str] = {}
         affected_responses: set[str] = set()
@@ -415,10 +431,12 @@ class _Verifier:
                         raise TraceMismatch(
                             f"{label}: {source} was changed: {forged_lookups[lookup]}"
                         )
-                    if lookup in changed:
+                    if lookup in changed_lookups:
                         affected_responses.add(trace.response_id)
                         affected_questions[_name_of(item)] = None
-                        problem, has_loss = _describe_change(label, source, item, *changed[lookup])
+                        problem, has_loss = _describe_change(
+                            label, source, item, *changed_lookups[lookup]
+                        )
                         problems.setdefault(has_loss, problem)
         if problems:
             problem = problems.get(True) or problems[False]
@@ -429,11 +447,11 @@ class _Verifier:
                 share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
             raise TraceMismatch(f"{problem}; it is so for {share}")
 
-    def _compare_lookups(self, stored_trace: Trace, recomputed: Trace) -> None:
+    def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
-        recorded = {lookup.id: lookup for lookup in recomputed.lookups}
+        recorded_lookups = {lookup.id: lookup for lookup in recomputed_trace.lookups}
         for lookup in stored_trace.lookups:
-            record = recorded.get(lookup.id, lookup)
+            record = recorded_lookups.get(lookup.id, lookup)
             if record != lookup.model_copy(update={"duration": record.duration}):
                 label = self._label(stored_trace.response_id)
                 raise TraceMismatch(
@@ -449,25 +467,29 @@ def _describe_change(
     label: str,
     source: str,
     item: RecordedVerdict | Material,
-    then: StoredLookup,
-    now: StoredLookup,
+    old_lookup: StoredLookup,
+    new_lookup: StoredLookup,
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
-    if now.lookup.outcome in ("time-limit", "error"):
-        problem = f"tool {now.lookup.tool} cannot be called again: {now.result}"
+    if new_lookup.lookup.outcome in ("time-limit", "error"):
+        problem = f"tool {new_lookup.lookup.tool} cannot be called again: {new_lookup.result}"
         raise InputError(f"{label}: {problem}; see that it works as it did, and verify again")
-    text = read_text(now.result)
+    text = read_text(new_lookup.result)
     quotes = [found.quote for found in item.evidence if found.source == source]
-    lost = [quote for quote in quotes if text.find_support(quote) is None]
-    lines = zip_longest(then.result.split("\n"), now.result.split("\n"), fillvalue="")
+    lost_quotations = [quote for quote in quotes if text.find_support(quote) is None]
+    lines = zip_longest(old_lookup.result.split("\n"), new_lookup.result.split("\n"), fillvalue="")
     old, new = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
     sentence_ending = "the verdict was made with the old one, and quotes nothing of it"
     if quotes:
         sentence_ending = f"its quotations still hold ({shorten_quotes(quotes)})"
-    if lost:
-        sentence_ending = f"its quotation no longer holds: {shorten_quotes(lost)}"
-    problem = f"tool {now.lookup.tool} gives another result now ({source}, {now.arguments})"
-    return f"{label}: {problem}; {sentence_ending}; then {quote(old)}, now {quote(new)}", bool(lost)
+    if lost_quotations:
+        sentence_ending = f"its quotation no longer holds: {shorten_quotes(lost_quotations)}"
+    problem = (
+        f"tool {new_lookup.lookup.tool} gives another result now ({source}, {new_lookup.arguments})"
+    )
+    return f"{label}: {problem}; {sentence_ending}; then {quote(old)}, now {quote(new)}", bool(
+        lost_quotations
+    )
 
 
 def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
@@ -507,30 +529,34 @@ def _is_excused(item: RecordedVerdict | Material) -> bool:
 
 
 def _require_workspace(
-    label: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+    label: str, stored_item: RecordedVerdict | Material, recomputed_item: RecordedVerdict | Material
 ) -> None:
     """Raise `InputError` if the files that a judge looked at are not there now: nothing can be said without them."""
-    failure = recomputed.failure
-    if failure is not None and failure.kind == MISSING_WORKSPACE and stored.failure is None:
+    failure = recomputed_item.failure
+    if failure is not None and failure.kind == MISSING_WORKSPACE and stored_item.failure is None:
         raise InputError(f"{label}: {failure.message}")
 
 
 def _require_same(
     label: str,
     fields: Sequence[str],
-    stored: RecordedVerdict | Material,
-    recomputed: RecordedVerdict | Material,
+    stored_item: RecordedVerdict | Material,
+    recomputed_item: RecordedVerdict | Material,
 ) -> None:
     for name in fields:
-        old = getattr(stored, name)
-        new = getattr(recomputed, name)
+        old = getattr(stored_item, name)
+        new = getattr(recomputed_item, name)
         # concurrent calls have no fixed order
         if old == new or (name == "calls" and set(old) == set(new)):
             continue
-        then = compact_json(to_jsonable_python(old)).decode()
-        now = compact_json(to_jsonable_python(new)).decode()
+        old_json = compact_json(to_jsonable_python(old)).decode()
+        new_json = compact_json(to_jsonable_python(new)).decode()
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
-        if then != now and not is_possible_source(then, now) and not is_possible_source(now, then):
+        if (
+            old_json != new_json
+            and not is_possible_source(old_json, new_json)
+            and not is_possible_source(new_json, old_json)
+        ):
             raise TraceMismatch(
                 f"{label}: {name} is {old!r} in the run and {new!r} when recomputed"
             )

@@ -121,12 +121,15 @@ class Chain:
         texts: "Iterable[tuple[int, bytes, bytes]]",
     ) -> None:
         """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order."""
-        stored = iter(texts)
-        text = next(stored, None)
-        for seq, kind, key, at, written, link in records:
+        stored_texts = iter(texts)
+        text = next(stored_texts, None)
+        for seq, kind, key, at, body_json, link in records:
             with name_place(f"record {seq} ({kind} {key!r})"):
                 linked_bytes = (
-                    self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + written.encode()
+                    self.links[-1]
+                    + canonical_json([seq, kind, key, at])
+                    + b"\n"
+                    + body_json.encode()
                 )
                 require(
                     seq == len(self.links), "is not the next record: one is missing, or there twice"
@@ -135,7 +138,7 @@ class Chain:
                 require(
                     is_as_written, "differs from what was written, or from the record before it"
                 )
-                body = json.loads(written)
+                body = json.loads(body_json)
                 self._check_place(seq, kind, key, body)
                 for number, commitment in enumerate(body.get("texts", ()), start=seq << 20):
                     if text is None or text[0] > number:
@@ -147,13 +150,13 @@ class Chain:
                         f"text {number}: differs from what was written",
                     )
                     self.texts += 1
-                    text = next(stored, None)
+                    text = next(stored_texts, None)
                 self.links.append(link)
         require(text is None, f"text {text and text[0]}: belongs to no record")
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
-        wrong = self._missing ^ self.erased
+        unexplained_texts = self._missing ^ self.erased
         problem = "is missing and was not erased, or was erased and is there"
-        require(not wrong, f"text {min(wrong, default=0)}: {problem}")
+        require(not unexplained_texts, f"text {min(unexplained_texts, default=0)}: {problem}")
 
     def heads(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
@@ -284,8 +287,16 @@ def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
         with name_place(place):
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
-            shown = [trace["task_id"], reward["value"], reward["status"], reward["coverage"], terms]
-            require(rewards.pop(trace["response_id"], None) == shown, "does not match its record")
+            shown_fields = [
+                trace["task_id"],
+                reward["value"],
+                reward["status"],
+                reward["coverage"],
+                terms,
+            ]
+            require(
+                rewards.pop(trace["response_id"], None) == shown_fields, "does not match its record"
+            )
     require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
@@ -310,8 +321,8 @@ def iter_proofs(folder: Path, head: "str | None") -> "Iterator[str]":
     run = Ledger(folder)
     state = "closed" if run.is_closed else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
-    erased = len((run.base or run).erased)
-    yield f"holds: {len(run.rewards)} rewards, by their terms; every text, but for {erased} that were erased"
+    erased_count = len((run.base or run).erased)
+    yield f"holds: {len(run.rewards)} rewards, by their terms; every text, but for {erased_count} that were erased"
     config = sha256((folder / "config.yaml").read_bytes())
     require(config == run.run["config_file"], "config.yaml: is not that of this run")
     check_traces(folder / "traces.jsonl", run.rewards)
@@ -355,10 +366,10 @@ def main(arguments: "list[str] | None" = None) -> None:
 
 
 def iter_proofs_of_bundle(bundle: Path, head: "str | None") -> "Iterator[str]":
-    with tempfile.TemporaryDirectory() as unpacked:
+    with tempfile.TemporaryDirectory() as unpacked_folder:
         folder = bundle
         if bundle.is_file():
-            folder = Path(unpacked)
+            folder = Path(unpacked_folder)
             with name_place(bundle.name), zipfile.ZipFile(bundle) as archive:
                 archive.extractall(folder)
         with name_place(bundle.name):

@@ -68,8 +68,8 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
 def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict[str, Any]:
     names = [question.id for question in survey.questions]
     verdicts = chain.from_iterable(trace.body["verdicts"] for trace in group.traces)
-    counted = [verdict for verdict in verdicts if not verdict.get("superseded")]
-    scored = ((names[verdict["question"]], verdict.get("score")) for verdict in counted)
+    counted_verdicts = [verdict for verdict in verdicts if not verdict.get("superseded")]
+    scored = ((names[verdict["question"]], verdict.get("score")) for verdict in counted_verdicts)
     return group_statistics(survey.questions, scored)
 
 
@@ -80,10 +80,10 @@ def recompute_rewards(
     combiners: Combiners,
 ) -> Iterator[tuple[TraceWithoutTexts, Body]]:
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
-    remaining = iter(groups)
-    while batch := list(islice(remaining, _GROUPS_PER_BATCH)):
-        stored = [group_verdicts(run, group, decision_of(group)) for group in batch]
-        for group, rows in zip(batch, decide_groups(stored, combiners), strict=True):
+    remaining_groups = iter(groups)
+    while batch := list(islice(remaining_groups, _GROUPS_PER_BATCH)):
+        stored_verdicts = [group_verdicts(run, group, decision_of(group)) for group in batch]
+        for group, rows in zip(batch, decide_groups(stored_verdicts, combiners), strict=True):
             if isinstance(rows, Exception):
                 raise rows
             yield from zip(group.traces, map(pack_reward, rows), strict=True)
@@ -166,9 +166,9 @@ def _verify_snapshot(
         raise TraceMismatch(
             f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}"
         )
-    sealed = read_seal(run.folder, signer)
-    if sealed is not None:
-        _check_sealed(run, chain, sealed, signer)
+    run_seal = read_seal(run.folder, signer)
+    if run_seal is not None:
+        _check_seal(run, chain, run_seal, signer)
     base = None if run.base is None else _verify_base(run, run.base, report, signer)
     _check_rewards(run)
     return VerificationResult(
@@ -178,9 +178,9 @@ def _verify_snapshot(
         erased=len(chain.erased),
         closed=chain.is_closed,
         head=ledger.head.hex(),
-        sealed=None if sealed is None else sealed.public_key,
+        sealed=None if run_seal is None else run_seal.public_key,
         base=base,
-        unsigned=0 if sealed is None else ledger.count - sealed.records,
+        unsigned=0 if run_seal is None else ledger.count - run_seal.records,
     )
 
 
@@ -223,9 +223,9 @@ def _check_rewards(run: Run) -> None:
     combiners = run.load_combiners()
     rewards = recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners)
     for trace, reward in rewards:
-        recomputed = json.dumps(reward)
-        if json.dumps(trace.reward) != recomputed:
-            differences = changes(trace.reward, json.loads(recomputed))
+        recomputed_json = json.dumps(reward)
+        if json.dumps(trace.reward) != recomputed_json:
+            differences = changes(trace.reward, json.loads(recomputed_json))
             key, old, new = next(differences, ("reward", trace.reward, reward))
             values = f"{format_value(old)} in the run and {format_value(new)} when recomputed"
             label = f"{run.ledger.path}, {record_label(trace.own_record)}"
@@ -285,21 +285,25 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     if not run.is_closed:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
-    verified = verify(run, report)
-    unsigned = Seal(
+    verification = verify(run, report)
+    unsigned_seal = Seal(
         run=run.id,
-        records=verified.records,
-        head=verified.head,
+        records=verification.records,
+        head=verification.head,
         signed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         public_key=key.public_key().public_bytes_raw().hex(),
     )
-    existing = read_seal(run.folder)
-    if existing is not None and existing.public_key != unsigned.public_key:
+    earlier_seal = read_seal(run.folder)
+    if earlier_seal is not None and earlier_seal.public_key != unsigned_seal.public_key:
         hint = f"keep {run_folder.SEAL_FILE} somewhere else and remove it, then seal the run again"
-        raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
-    if existing is not None and existing.head == unsigned.head:
-        return existing
-    new_seal = unsigned.model_copy(update={"signature": key.sign(unsigned.signed_bytes).hex()})
+        raise InputError(
+            f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; {hint}"
+        )
+    if earlier_seal is not None and earlier_seal.head == unsigned_seal.head:
+        return earlier_seal
+    new_seal = unsigned_seal.model_copy(
+        update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
+    )
     write_atomically(run.folder / run_folder.SEAL_FILE, new_seal.to_bytes)
     return new_seal
 
@@ -344,16 +348,16 @@ def read_seal(folder: Path, signer: Path | str | None = None) -> Seal | None:
     return seal
 
 
-def _check_sealed(run: Run, chain: Chain, sealed: Seal, signer: Path | str | None) -> None:
+def _check_seal(run: Run, chain: Chain, run_seal: Seal, signer: Path | str | None) -> None:
     """Check that a seal is of this run's records; with a signer, nothing may follow these, not even erasures."""
     path = run.folder / run_folder.SEAL_FILE
-    if sealed.run != run.id:
+    if run_seal.run != run.id:
         raise TraceMismatch(
-            f"{path}: is the seal of another run, {sealed.run}; this one is {run.id}"
+            f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
         )
-    if chain.heads().get(sealed.records) != sealed.head:
+    if chain.heads().get(run_seal.records) != run_seal.head:
         raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
-    erasure_count = run.ledger.count - sealed.records
+    erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
         problem = f"{erasure_count} erasures after the sealed records are not signed"
         raise TraceMismatch(f"{path}: {problem}; if they are legitimate, seal the run again")
@@ -383,12 +387,12 @@ def load_public_key(key: Path | str) -> str:
 
     if re.fullmatch("[0-9a-fA-F]{64}", str(key)):
         return str(key).lower()
-    loaded = _load_key(Path(key))
-    if isinstance(loaded, Ed25519PrivateKey):
-        loaded = loaded.public_key()
-    if not isinstance(loaded, Ed25519PublicKey):
+    loaded_key = _load_key(Path(key))
+    if isinstance(loaded_key, Ed25519PrivateKey):
+        loaded_key = loaded_key.public_key()
+    if not isinstance(loaded_key, Ed25519PublicKey):
         raise InputError(f"{key}: contains no Ed25519 key; name the public key of the seal")
-    return loaded.public_bytes_raw().hex()
+    return loaded_key.public_bytes_raw().hex()
 
 
 def _load_key(path: Path) -> object:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.run import Run
 
 ReplySource = Literal["sent", "cached", "carried", "replayed", "unanswered"]
-SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
+REPLY_SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
 
 
 def source_of_reply(run: "Run", call: Call) -> ReplySource:
@@ -54,7 +54,7 @@ class Bill:
     """
 
     tallies: dict[ReplySource, CallCosts] = field(
-        default_factory=lambda: {source: CallCosts() for source in SOURCES}
+        default_factory=lambda: {source: CallCosts() for source in REPLY_SOURCES}
     )
     models: "dict[str, Bill]" = field(default_factory=dict)
     _counted: set[int] = field(default_factory=set, repr=False, compare=False)

@@ -64,17 +64,17 @@ class CallEstimate:
         content = asdict(self)
         by_model = content.pop("by_model")
         cases = ("low", "expected", "worst")
-        named = {
+        loads_by_model = {
             name or "model": dict(zip(cases, loads, strict=True))
             for name, loads in by_model.items()
         }
-        return {**content, "models": named} if named else content
+        return {**content, "models": loads_by_model} if loads_by_model else content
 
 
 class Estimator:
     """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache.
 
-    Models in `only_then` answer only after others: the low case has none of their requests, the others all.
+    Models in `conditional_names` answer only after others: the low case has none of their requests, the others all.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Estimator:
         conditional_names: Collection[str] = (),
     ) -> None:
         self._gateways = gateways
-        self._only_then = conditional_names
+        self._conditional_names = conditional_names
         self._sink = sink
         self._added: set[int] = set()
         """64-bit hashes, which take less memory than millions of digests."""
@@ -105,7 +105,7 @@ class Estimator:
                 self._with_reply[source] += 1
                 continue
             loads = _estimate_loads(request, gateway.limits.max_tokens)
-            if name in self._only_then:
+            if name in self._conditional_names:
                 loads = ((0, 0, 0), *loads[1:])
             for sums, load in zip(self._sums[name], loads, strict=True):
                 for index, number in enumerate(load):
@@ -113,17 +113,19 @@ class Estimator:
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._cases_of(name) for name in self._gateways}
-        low, expected, worst = (_sum_loads(case) for case in zip(*by_model.values(), strict=True))
+        low, expected, worst_load = (
+            _sum_loads(case) for case in zip(*by_model.values(), strict=True)
+        )
         from_cache = self._with_reply["cache"]
         from_run = self._with_reply["sink"]
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
-        return CallEstimate(low, expected, worst, from_cache, from_run, cases)
+        return CallEstimate(low, expected, worst_load, from_cache, from_run, cases)
 
     def _cases_of(self, name: str | None) -> tuple[CallLoad, ...]:
         price = self._gateways[name].price
         return tuple(
-            CallLoad(calls, read, sent, cost(price, read, sent))
-            for calls, read, sent in self._sums[name]
+            CallLoad(calls, read, sent_count, cost(price, read, sent_count))
+            for calls, read, sent_count in self._sums[name]
         )
 
 
@@ -209,15 +211,15 @@ class Forecast:
         self.questions += len(questions)
         for question in questions:
             missing = _count_verdicts(question, responses) - reusable_counts[question.id]
-            remaining = max(0, missing)
-            self.verdicts += remaining
+            remaining_count = max(0, missing)
+            self.verdicts += remaining_count
             self.reused += reusable_counts[question.id]
-            if remaining:
+            if remaining_count:
                 numbers = self.requested.setdefault(question.evaluator, {})
-                numbers[question.subject] = numbers.get(question.subject, 0) + remaining
-                self.with_tools += remaining if question.tools else 0
+                numbers[question.subject] = numbers.get(question.subject, 0) + remaining_count
+                self.with_tools += remaining_count if question.tools else 0
             if evaluators[question.evaluator].uses_model:
-                self.model_verdicts += remaining
+                self.model_verdicts += remaining_count
 
 
 def estimate_costs(jury: "Jury", items: "Iterable[GroupLike]") -> CallEstimate:
@@ -240,7 +242,7 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
     if not jury.gateways:
         return CallEstimate()
     planner = Planner(jury)
-    estimator = Estimator(jury.gateways, conditional_names=jury.config.only_then)
+    estimator = Estimator(jury.gateways, conditional_names=jury.config.escalated_only_models)
     for group in groups:
         task = jury.config.task_defaults.complete(group.task)
         plan = group.plan
@@ -248,8 +250,10 @@ async def _estimate_costs(jury: "Jury", groups: "Iterable[Group]") -> CallEstima
             plan, first = await planner.aestimate_plan(task)
             estimator.add(first)
         if plan is not None:
-            unconditional = without_model_conditions(plan, jury.evaluators)
-            estimator.add(await planner.aestimate_requests(task, group.responses, unconditional))
+            unconditional_plan = without_model_conditions(plan, jury.evaluators)
+            estimator.add(
+                await planner.aestimate_requests(task, group.responses, unconditional_plan)
+            )
     return estimator.estimate()
 
 
@@ -259,13 +263,13 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     model_judged = {
         question.id for question in questions if evaluators[question.evaluator].uses_model
     }
-    unconditional: list[Question] = []
+    unconditional_questions: list[Question] = []
     for question in questions:
         if question.when and question.when.question in model_judged:
-            unconditional.append(question.model_copy(update={"when": None}))
+            unconditional_questions.append(question.model_copy(update={"when": None}))
         else:
-            unconditional.append(question)
-    survey = plan.survey.model_copy(update={"questions": tuple(unconditional)})
+            unconditional_questions.append(question)
+    survey = plan.survey.model_copy(update={"questions": tuple(unconditional_questions)})
     return plan.model_copy(update={"survey": survey})
 
 

@@ -16,8 +16,8 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER})\s*", re.ASCII)
+_NUMBER_PATTERN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII)
 
 
 class Threshold(NamedTuple):

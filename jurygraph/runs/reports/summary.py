@@ -113,7 +113,7 @@ def _is_quoted_finding(verdict: StoredBody) -> bool:
     )
     if is_plain_no:
         return False
-    return any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
+    return any(is_verified for _, _, _, is_verified, *_ in verdict.get("evidence", ()))
 
 
 class FindingCounts(NamedTuple):
@@ -187,13 +187,16 @@ class ValuesByOutcome:
         """Return whether the failed rewards differ from the others, by the first component in which they do."""
         from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
 
-        shared = [name for name in self._failed if name in self._others]
-        for name in shared:
-            failed = self._failed[name]
-            others = self._others[name]
-            if means_differ(failed, others, tests=len(shared)):
-                means = fsum(failed) / len(failed), fsum(others) / len(others)
-                return FailedRewards(self._number_failed, True, name, len(failed), *means)
+        shared_names = [name for name in self._failed if name in self._others]
+        for name in shared_names:
+            failed_values = self._failed[name]
+            other_values = self._others[name]
+            if means_differ(failed_values, other_values, tests=len(shared_names)):
+                means = (
+                    fsum(failed_values) / len(failed_values),
+                    fsum(other_values) / len(other_values),
+                )
+                return FailedRewards(self._number_failed, True, name, len(failed_values), *means)
         return FailedRewards(self._number_failed, False)
 
 
@@ -382,21 +385,21 @@ class Summary:
         """
         coverages: list[float] = []
         values: list[float] = []
-        degraded = 0
+        degraded_count = 0
         for row in self._agents.values():
             coverages += row.coverages
             values += row.values
-            degraded += row.degraded
+            degraded_count += row.degraded
         error_rate = self.error_rate if self.verdicts else None
-        unsupported = self.unsupported.total() / self.quotable if self.quotable else None
+        unsupported_share = self.unsupported.total() / self.quotable if self.quotable else None
         return {
             "responses": self.responses,
             "failed": self.failed,
-            "degraded": degraded,
+            "degraded": degraded_count,
             "mean": mean_of(values),
             "coverage": mean_of(coverages),
             "error_rate": error_rate,
-            "unsupported": unsupported,
+            "unsupported": unsupported_share,
         }
 
     @property

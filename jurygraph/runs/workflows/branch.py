@@ -34,10 +34,10 @@ def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | No
     if folder is None:
         yield None
         return
-    with ExitStack() as opened:
-        runs = [opened.enter_context(Run.open(folder)).source]
+    with ExitStack() as stack:
+        runs = [stack.enter_context(Run.open(folder)).source]
         while (origin := runs[-1].open_origin()) is not None:
-            runs.append(opened.enter_context(origin))
+            runs.append(stack.enter_context(origin))
         yield ReusedRun(runs, jury)
 
 
@@ -81,7 +81,7 @@ class ReusedRun:
         old_digests = input_digests(self.run.plan_of(task.id).survey)
         new_digests = input_digests(plan.survey)
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
-        changed = response_changes(scored, responses).keys()
+        changed_ids = response_changes(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         read_again = self._evaluators_to_read_again(scored)
         lookups = chain.from_iterable(item.trace.lookups for item in scored)
@@ -90,7 +90,7 @@ class ReusedRun:
         def keeps_verdict(verdict: RecordedVerdict) -> bool:
             question = verdict.question
             return (
-                changed.isdisjoint((verdict.about, *verdict.responses))
+                changed_ids.isdisjoint((verdict.about, *verdict.responses))
                 and rerun_lookups.isdisjoint(verdict.lookups)
                 and not self._is_requested_again(verdict.evaluator, verdict.judge)
                 and verdict.evaluator not in read_again
@@ -100,7 +100,7 @@ class ReusedRun:
         def keeps_material(item: Material) -> bool:
             name = item.name
             return (
-                item.response not in changed
+                item.response not in changed_ids
                 and rerun_lookups.isdisjoint(item.lookups)
                 and not self._is_requested_again(derivers.get(name))
                 and old_digests.material[name] == new_digests.material.get(name)

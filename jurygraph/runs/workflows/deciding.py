@@ -170,8 +170,8 @@ class VerdictTables:
             if rows[key] >= _TABLE_ROWS:
                 self._join(groups_by_plan.pop(key))
                 del rows[key]
-        for same in groups_by_plan.values():
-            self._join(same)
+        for groups_of_plan in groups_by_plan.values():
+            self._join(groups_of_plan)
 
     def _join(self, groups: Sequence[PackedGroup]) -> None:
         """Add the table of groups of one plan."""
@@ -203,9 +203,9 @@ class VerdictTables:
         decisions = [self._decision(batch.task, config, combiners) for batch in self._batches]
         refuse_new_names(self.run, config, decisions)
         pairs = zip(self._batches, decisions, strict=True)
-        nothing = TableRewards(*np.zeros((3, 0)))
+        no_rewards = TableRewards(*np.zeros((3, 0)))
         values = [batch.decide(decision, combiners, judge) for batch, decision in pairs]
-        return DecidedRewards(_join_values([nothing, *values]), decisions)
+        return DecidedRewards(_join_values([no_rewards, *values]), decisions)
 
     def _decision(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config:

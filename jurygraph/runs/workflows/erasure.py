@@ -83,17 +83,19 @@ class _Erasure:
     def erase(self, reason: str | None) -> ErasureResult:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copies, tasks = self._find_copies()
-        erased = sorted({*self._own, *copies})
-        others = self._other_responses(erased)
+        erased_text_ids = sorted({*self._own, *copies})
+        others = self._other_responses(erased_text_ids)
         replies = calls = 0
-        unreached: list[str] = []
+        unreached_files: list[str] = []
         if reason is not None:
             # before the ledger: once its texts are erased, the forms to search for cannot be made again
-            replies, calls, unreached = self._erase_outside(erased)
-            self._erase_inside(erased, reason)
-        return ErasureResult(len(self._own), len(copies), others, tasks, replies, calls, unreached)
+            replies, calls, unreached_files = self._erase_outside(erased_text_ids)
+            self._erase_inside(erased_text_ids, reason)
+        return ErasureResult(
+            len(self._own), len(copies), others, tasks, replies, calls, unreached_files
+        )
 
-    def _erase_inside(self, erased: Sequence[int], reason: str) -> None:
+    def _erase_inside(self, erased_text_ids: Sequence[int], reason: str) -> None:
         ledger = self._ledger
         # it holds texts too; tasks that are still to be planned repeat their calls
         discard_planning(self._run.folder)
@@ -103,17 +105,21 @@ class _Erasure:
             leftover.unlink()
         ledger.append(
             RecordDraft(
-                "erasure", self._name, {"what": self._what, "reason": reason, "ids": erased}
+                "erasure",
+                self._name,
+                {"what": self._what, "reason": reason, "ids": erased_text_ids},
             )
         )
-        ledger.erase(erased)
+        ledger.erase(erased_text_ids)
         ledger.commit()
         ledger.compact()
 
-    def _other_responses(self, erased: Iterable[int]) -> list[str]:
+    def _other_responses(self, erased_text_ids: Iterable[int]) -> list[str]:
         """Return the responses that lose text, or the words of verdicts, besides those that were named."""
-        named = {self._name: None} if self._what == "response" else self._responses_of(self._own)
-        return [name for name in self._responses_of(erased) if name not in named]
+        named_responses = (
+            {self._name: None} if self._what == "response" else self._responses_of(self._own)
+        )
+        return [name for name in self._responses_of(erased_text_ids) if name not in named_responses]
 
     def _responses_of(self, texts: Iterable[int]) -> dict[str, None]:
         """Return the responses in whose records these texts are, in order."""
@@ -220,30 +226,30 @@ class _Erasure:
                 copies |= {other.id for other in ledger.stored_texts(record.seq, record.seq)}
         return copies - self._own.keys(), tasks
 
-    def _erase_outside(self, erased: Collection[int]) -> tuple[int, int, list[str]]:
+    def _erase_outside(self, erased_text_ids: Collection[int]) -> tuple[int, int, list[str]]:
         """Erase from the cache and the recordings; return the numbers of replies and calls, and what failed."""
         config = self._run.config
-        keys = self._call_keys(erased)
-        unreached: list[str] = []
+        keys = self._call_keys(erased_text_ids)
+        unreached_files: list[str] = []
         calls = replies = 0
         for recording in dict.fromkeys(config.calls_of(judge).record for judge in config.judges):
             if recording is not None:
                 try:
                     calls += self._erase_calls(Path(recording), keys)
                 except InputError as error:
-                    unreached.append(f"calls.record: {error}")
+                    unreached_files.append(f"calls.record: {error}")
         try:
             replies = erase_replies(default_folder(), keys, self._contains_erased)
         except InputError as error:
-            unreached.append(str(error))
-        return replies, calls, unreached
+            unreached_files.append(str(error))
+        return replies, calls, unreached_files
 
-    def _call_keys(self, erased: Collection[int]) -> set[str]:
+    def _call_keys(self, erased_text_ids: Collection[int]) -> set[str]:
         """Return the keys of the calls that erased texts belong to, or that led to the texts' traces and plans.
 
         Texts that earlier erasures of the same response or task deleted are included.
         """
-        numbers = set(erased)
+        numbers = set(erased_text_ids)
         for erasure in self._ledger.records("erasure"):
             if erasure.key == self._name:
                 numbers.update(erasure.content["ids"])
@@ -265,8 +271,8 @@ class _Erasure:
         try:
             target = path.resolve(strict=True)
             with target.open("rb") as file:
-                erased = sum(map(is_erased, file))
-                if erased:
+                erased_count = sum(map(is_erased, file))
+                if erased_count:
                     file.seek(0)
                     write_atomically(target, (line for line in file if not is_erased(line)))
         except OSError as error:
@@ -276,7 +282,7 @@ class _Erasure:
             raise InputError(
                 f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}"
             ) from None
-        return erased
+        return erased_count
 
 
 def _named_calls(record: Record) -> Iterator[tuple[str, str]]:

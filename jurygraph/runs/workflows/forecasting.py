@@ -36,9 +36,9 @@ class Forecaster:
         self._job.refuse_unknown_names()
         self._job.refuse_missing_workspaces()
         try:
-            with ExitStack() as opened:
-                calls = self._open_stored_calls(opened)
-                estimator = Estimator(jury.gateways, calls, jury.config.only_then)
+            with ExitStack() as stack:
+                calls = self._open_stored_calls(stack)
+                estimator = Estimator(jury.gateways, calls, jury.config.escalated_only_models)
                 for task, responses in self._stored_work.remaining_pairs():
                     await self._add_task(task, responses, estimator, calls)
                     report(len(responses))
@@ -48,7 +48,7 @@ class Forecaster:
             self._forecast.model = estimator.estimate()
         return self._forecast
 
-    def _open_stored_calls(self, opened: ExitStack) -> CallStore:
+    def _open_stored_calls(self, stack: ExitStack) -> CallStore:
         """Return the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         ledgers = [] if self._stored_work.run is None else [self._stored_work.run.ledger]
@@ -56,7 +56,7 @@ class Forecaster:
         path = self._job.folder / PLANNING_FILE
         planning = Ledger.open(path) if path.exists() else None
         if planning is not None:
-            ledgers.append(opened.enter_context(closing(planning)))
+            ledgers.append(stack.enter_context(closing(planning)))
         return CallStore(*ledgers)
 
     async def _add_task(
@@ -81,8 +81,8 @@ class Forecaster:
         questions = plan.survey.questions
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
         if jury.gateways:
-            unconditional = without_model_conditions(plan, jury.evaluators)
+            unconditional_plan = without_model_conditions(plan, jury.evaluators)
             requests = await self._planner.aestimate_requests(
-                task, responses, unconditional, reusable, calls
+                task, responses, unconditional_plan, reusable, calls
             )
             estimator.add(requests)

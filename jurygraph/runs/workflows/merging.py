@@ -67,11 +67,11 @@ def merge_shards(
             _verify_config(run)
         header = _merged_header(shards, out)
         report = stack.enter_context(progress(header.extent.responses))
-        with WritableRun.create(out, header, uuid.uuid4().hex, at_once=True) as merged:
-            _Merger(shards, merged, report).merge()
-            append_close_record(merged)
-            traces = merged.ledger.count_records("trace")
-            return ClosedRun(traces, merged.ledger.count, merged.ledger.head.hex())
+        with WritableRun.create(out, header, uuid.uuid4().hex, at_once=True) as merged_run:
+            _Merger(shards, merged_run, report).merge()
+            append_close_record(merged_run)
+            traces = merged_run.ledger.count_records("trace")
+            return ClosedRun(traces, merged_run.ledger.count, merged_run.ledger.head.hex())
 
 
 def _shard_of(run: Run) -> Shard:
@@ -115,8 +115,8 @@ def _refuse_other_shards(shards: Sequence[Run]) -> None:
             raise InputError(f"{run.folder}: shard {_shard_of(run)} is there twice")
     missing = {*range(1, count + 1)} - {_shard_of(run).index for run in shards}
     if missing:
-        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-        raise InputError(f"shard {min(missing)}/{count}{more} missing; name its folder, too")
+        more_text = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise InputError(f"shard {min(missing)}/{count}{more_text} missing; name its folder, too")
 
 
 def _branch_head(header: Header) -> str | None:
@@ -149,11 +149,11 @@ class _Merger:
     """Copies the records of shards, and verifies their chains meanwhile."""
 
     def __init__(
-        self, shards: Sequence[Run], merged: WritableRun, report: ProgressCallback
+        self, shards: Sequence[Run], merged_run: WritableRun, report: ProgressCallback
     ) -> None:
         self._shards = shards
-        self._merged = merged.ledger
-        self._extent = merged.header.extent
+        self._merged = merged_run.ledger
+        self._extent = merged_run.header.extent
         self._report = report
         self._copies: list[RecordCopy] = []
         """Records that are written together: to write each by itself takes twice as long."""
@@ -190,8 +190,8 @@ class _Merger:
 
     def _tasks(self) -> Iterator[_ShardTask]:
         """Yield the tasks in the order of their file. Raises `TraceMismatch` where one is missing, or there twice."""
-        ordered = merge_sorted(*map(_read_tasks, self._shards), key=attrgetter("number"))
-        for expected, task in enumerate(ordered):
+        sorted_tasks = merge_sorted(*map(_read_tasks, self._shards), key=attrgetter("number"))
+        for expected, task in enumerate(sorted_tasks):
             name = task.copy.record.key
             if task.number != expected or not _shard_of(task.run).has_task(name):
                 problem = f"has task {quote(name)} as number {task.number} of the file"
@@ -220,16 +220,16 @@ class _Merger:
             if f'"{field}":' not in record.body:  # to parse all bodies takes a sixth of a merge
                 continue
             for call in record.content.get(field, ()):
-                stored = self._find_merged(kind, call["id"])
-                if stored is None or not self._has_same_reply(run, stored):
+                merged_record = self._find_merged(kind, call["id"])
+                if merged_record is None or not self._has_same_reply(run, merged_record):
                     self._copy_call(run, kind, call["id"])
 
-    def _has_same_reply(self, run: Run, stored: Record) -> bool:
-        record = run.ledger.find(stored.kind, stored.key)
+    def _has_same_reply(self, run: Run, merged_record: Record) -> bool:
+        record = run.ledger.find(merged_record.kind, merged_record.key)
         if record is None:
             return True  # of the run from which the shard was branched
         reply = run.ledger.texts_of(record).get(_REPLY_INDEX)
-        return reply == self._merged.texts_of(stored).get(_REPLY_INDEX)
+        return reply == self._merged.texts_of(merged_record).get(_REPLY_INDEX)
 
     def _copy_call(self, run: Run, kind: str, name: str) -> None:
         for record in run.ledger.find_all(kind, name):

@@ -140,7 +140,7 @@ class JobPlanner:
         self, run: WritableRun, started: deque[Task]
     ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
-        unplanned = self.job.source.pairs(run.tasks_planned, self.job.limit)
-        for task, _ in self.switch.until_stopped(unplanned):
+        unplanned_tasks = self.job.source.pairs(run.tasks_planned, self.job.limit)
+        for task, _ in self.switch.until_stopped(unplanned_tasks):
             started.append(task)
             yield task, self.job.profile_line(task)

@@ -151,10 +151,10 @@ def refuse_new_names(run: Run, config: Config, decisions: Iterable[Decision]) ->
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:
-    written: set[str] = set()
+    written_digests: set[str] = set()
     for task_id, decision in by_task.items():
-        if decision.digest not in written:
-            written.add(decision.digest)
+        if decision.digest not in written_digests:
+            written_digests.add(decision.digest)
             yield RecordDraft("decision", decision.digest, decision.model_dump(mode="json"))
         yield RecordDraft("task", task_id, {"decision": decision.digest})
 
@@ -358,30 +358,39 @@ def _fit(
     config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]
 ) -> LearnedConfusions:
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
-    ordered = sorted(votes)
+    sorted_votes = sorted(votes)
     responses = len({vote.response for vote in votes})
-    units = [vote.unit for vote in ordered]
-    judges = [vote.judge for vote in ordered]
-    labels = [vote.level for vote in ordered]
-    fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
-    reason = consensus.too_small(fitted.votes)
+    units = [vote.unit for vote in sorted_votes]
+    judges = [vote.judge for vote in sorted_votes]
+    labels = [vote.level for vote in sorted_votes]
+    fitted_consensus = consensus.fit(units, judges, labels, classes=range(len(levels)))
+    reason = consensus.too_small(fitted_consensus.votes)
     if reason is not None:
-        return LearnedConfusions(config, None, {}, responses, len(fitted.items), (reason,))
-    confusions = to_confusions(fitted, levels)
+        return LearnedConfusions(
+            config, None, {}, responses, len(fitted_consensus.items), (reason,)
+        )
+    confusions = to_confusions(fitted_consensus, levels)
     params = {
         **config.components[component].params,
         "confusions": confusions.model_dump(mode="json"),
     }
-    qualities = {str(name): quality for name, quality in fitted.annotators().items()}
+    qualities = {str(name): quality for name, quality in fitted_consensus.annotators().items()}
     learned_config = _with_params(config, component, params)
     return LearnedConfusions(
-        learned_config, confusions, qualities, responses, len(fitted.items), fitted.warnings
+        learned_config,
+        confusions,
+        qualities,
+        responses,
+        len(fitted_consensus.items),
+        fitted_consensus.warnings,
     )
 
 
 def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -> Config:
-    changed = config.components[component].model_copy(update={"params": params})
-    return config.model_copy(update={"components": {**config.components, component: changed}})
+    changed_component = config.components[component].model_copy(update={"params": params})
+    return config.model_copy(
+        update={"components": {**config.components, component: changed_component}}
+    )
 
 
 def _votes(

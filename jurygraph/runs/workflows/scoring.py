@@ -96,8 +96,8 @@ class JobScorer:
             if isinstance(error, UnusableRepliesError):
                 remedy += ", or without it if the config stays, since it reuses unusable replies"
         elif isinstance(error, ModelAccessError):
-            mended = "once that is mended; another model needs another --out"
-            remedy = f"run the same command again {mended}"
+            condition = "once that is mended; another model needs another --out"
+            remedy = f"run the same command again {condition}"
         else:
             remedy = "run the same command again to continue"
         error.args = (f"{error}; finished groups are kept; {remedy}",)

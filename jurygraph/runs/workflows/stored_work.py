@@ -173,12 +173,14 @@ def choose_chat_columns(
     if ledger is None:
         return columns
     with closing(ledger):
-        stored = read_header(ledger).columns
-    if stored is None:
+        stored_columns = read_header(ledger).columns
+    if stored_columns is None:
         return columns
-    lacking = [role for role in CHAT_ROLES if getattr(stored, role) is None]
-    completed_columns = stored.model_copy(update={role: getattr(columns, role) for role in lacking})
-    return stored if completed_columns == columns else columns
+    lacking_roles = [role for role in CHAT_ROLES if getattr(stored_columns, role) is None]
+    completed_columns = stored_columns.model_copy(
+        update={role: getattr(columns, role) for role in lacking_roles}
+    )
+    return stored_columns if completed_columns == columns else columns
 
 
 def _scored_numbers(run: Run) -> list[int]:
@@ -191,13 +193,13 @@ def _scored_numbers(run: Run) -> list[int]:
     ]
 
 
-def describe_differences(run: Run, current: Header, source: TaskSource) -> Iterator[str]:
+def describe_differences(run: Run, current_header: Header, source: TaskSource) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
-    yield from differences(run.header, current)
-    if _file_sums(run.header) != _file_sums(current):
+    yield from differences(run.header, current_header)
+    if _file_sums(run.header) != _file_sums(current_header):
         sentences = list(islice(_compare_contents(run, source), _MAX_LISTED + 1))
         yield from sentences[:_MAX_LISTED]
         if len(sentences) > _MAX_LISTED:
@@ -216,18 +218,18 @@ def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
         if number >= expected or (number < len(planned_ids) and task.id != planned_ids[number]):
             yield f"task {task.id!r} is new, or at another position"
         elif number < len(planned_ids):
-            stored = run.task(task.id)
-            if stored is not None:
-                yield from _compare_task(stored, task, responses, run)
+            stored_task = run.task(task.id)
+            if stored_task is not None:
+                yield from _compare_task(stored_task, task, responses, run)
     for name in run.ledger.keys("task"):
         if source.place(name) is None:
             yield f"task {name!r} is gone"
 
 
 def _compare_task(
-    stored: Task, task: Task, responses: tuple[Response, ...], run: Run
+    stored_task: Task, task: Task, responses: tuple[Response, ...], run: Run
 ) -> Iterator[str]:
-    stored_fields = stored.model_dump(mode="json")
+    stored_fields = stored_task.model_dump(mode="json")
     for field, before, after in changes(stored_fields, task.model_dump(mode="json")):
         values = f"{format_value(before)} in the run and {format_value(after)} here"
         yield f"task {task.id!r}, field {field}: is {values}"

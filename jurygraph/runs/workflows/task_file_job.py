@@ -57,8 +57,10 @@ class TaskFileJob:
         config = self.jury.config
         evaluators = self.jury.evaluators
         if any(evaluator.audience == "stakeholder" for evaluator in evaluators.values()):
-            fixed = config.weights.fixed.keys()
-            refuse_unknown_stakeholders(fixed, self._find_names(fixed, set(), _stakeholder_ids))
+            fixed_names = config.weights.fixed.keys()
+            refuse_unknown_stakeholders(
+                fixed_names, self._find_names(fixed_names, set(), _stakeholder_ids)
+            )
         own_criteria: set[str] = set()
         for name in config.criteria_evaluators:
             own_criteria.update(evaluators[name].shares)

@@ -12,7 +12,7 @@ from jurygraph.agents.extraction import (
     MAX_PASSAGE,
     NOT_FOUND_MESSAGE,
     UNKNOWN_VALUE,
-    Grounded,
+    GroundedReply,
     IndexedText,
     RecordParams,
     add_unknown_records,
@@ -48,7 +48,7 @@ def meal(
     }
 
 
-def ground_meals(text: str, *meals: dict[str, Any]) -> Grounded:
+def ground_meals(text: str, *meals: dict[str, Any]) -> GroundedReply:
     return ground(IndexedText(text), KINDS, {"meals": meals})
 
 

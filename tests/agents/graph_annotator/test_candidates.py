@@ -5,7 +5,12 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator import LICENSED, CriterionPair, candidate_pairs, kinds_between
+from jurygraph.agents.graph_annotator import (
+    LICENSED_EDGE_KINDS,
+    CriterionPair,
+    candidate_pairs,
+    kinds_between,
+)
 from jurygraph.schema.task import Role
 
 ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
@@ -18,7 +23,9 @@ def test_candidates_are_every_ordered_pair_that_roles_allow_and_no_other(
 ) -> None:
     found = candidate_pairs(roles)
     assert set(found) == {
-        pair for pair in permutations(roles, 2) if (roles[pair[0]], roles[pair[1]]) in LICENSED
+        pair
+        for pair in permutations(roles, 2)
+        if (roles[pair[0]], roles[pair[1]]) in LICENSED_EDGE_KINDS
     }
     assert len(set(found)) == len(found)
 

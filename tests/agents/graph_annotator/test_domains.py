@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.agents.graph_annotator import DOMAINS, LICENSED, load_domain
+from jurygraph.agents.graph_annotator import DOMAINS, LICENSED_EDGE_KINDS, load_domain
 from jurygraph.schema.task import EdgeKind, Role
 
 EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
@@ -20,7 +20,7 @@ def test_worked_examples_show_every_relation_once_between_roles_that_allow_it(na
     assert sorted(relation for *_, relation in found) == sorted(("none", *get_args(EdgeKind)))
     for parent, child, relation in found:
         assert {parent, child} <= set(get_args(Role))
-        assert relation == "none" or relation in LICENSED[parent, child]
+        assert relation == "none" or relation in LICENSED_EDGE_KINDS[parent, child]
 
 
 def test_a_file_without_worked_examples_is_a_profile_alone(tmp_path: Path) -> None:

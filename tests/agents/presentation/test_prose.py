@@ -13,7 +13,7 @@ import jurygraph as jg
 from jurygraph.agents.presentation.prose import (
     Prose,
     first_difference,
-    join,
+    join_pieces,
     keep_faithful_variants,
     present_prose,
     read_prose,
@@ -91,7 +91,7 @@ def prose() -> Prose:
 @given(st.text(alphabet="Ab. \n-#1:*|!?“”。", max_size=60))
 def test_the_pieces_of_any_text_are_the_text(text: str) -> None:
     pieces, end = split_into_pieces(text)
-    assert join(pieces, end) == text
+    assert join_pieces(pieces, end) == text
     assert all(piece.text.strip() == piece.text != "" for piece in pieces)
 
 

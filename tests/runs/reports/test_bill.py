@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.reports.bill import SOURCES, Bill, CallCosts, ReplySource, count_requests
+from jurygraph.runs.reports.bill import REPLY_SOURCES, Bill, CallCosts, ReplySource, count_requests
 from jurygraph.schema import Call
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Server
 from tests.runs.sample_runs import scored_session, write_tasks
@@ -56,7 +56,7 @@ def test_a_refused_request_costs_nothing_if_it_was_sent_once(
 
 SEEN = st.tuples(
     st.sampled_from("abcdef"),
-    st.sampled_from(SOURCES),
+    st.sampled_from(REPLY_SOURCES),
     st.none() | st.sampled_from([0.0, 0.25, 2.0]),
 )
 
