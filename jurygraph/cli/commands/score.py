@@ -230,8 +230,15 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         has_failed_threshold = any(threshold.name == "failed" for threshold in thresholds)
         are_too_many = summary.failed > 0 and not has_failed_threshold
         code = ExitCode.SOME_FAILED if missed or are_too_many else ExitCode.DONE
-    if summary.findings.warning is not None:
-        print_message(summary.findings.warning)
+    warning = summary.findings.warning
+    if warning is not None:
+        print_message(warning)
+        cached = summary.bill.tallies["cached"].number
+        if cached:
+            print_message(
+                f"{cached} replies came from the cache; to call a changed judge: add `--set calls.cache=false` "
+                "and name another --out"
+            )
     return code
 
 
