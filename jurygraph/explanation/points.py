@@ -774,9 +774,11 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
         if len(changes_of_sign) > _MAX_CHANGES_LISTED:
             yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
-    lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
-    yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}."
+    lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
+    rest = len(changes) - len(useful) - len(harmful_changes)
+    unchanged = f", {rest} would change nothing" if rest else ""
+    yield f"{len(useful)} of {len(changes)} single changes would {effect}{lowering}{unchanged}."
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:

@@ -113,7 +113,7 @@ def _verification_lines(
         same = counts.pop("recomputed")
         quotations = counts.pop("quotations")
         skipped = [f"{count} {name}" for name, count in counts.items() if count]
-        line = f"repeated: {same} verdicts are the same, {quotations} quotations are where they were recorded"
+        line = f"repeated: {same} verdicts are the same, and the {quotations} quotations that count are in place"
         if skipped:
             line += f"; not repeated: {', '.join(skipped)}"
         yield line
