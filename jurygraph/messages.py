@@ -177,6 +177,12 @@ def describe_value(value: Any) -> str:
     return "a list" if isinstance(value, list | tuple) else name_type(value)
 
 
+def describe_decimal_comma(path: Path, number: str) -> Problem:
+    return Problem(
+        path, f"is {quote(number)}, with a decimal comma", f"write {number.replace(',', '.')}"
+    )
+
+
 def name_type(value: Any) -> str:
     """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
     name = shorten(type(value).__name__)
@@ -300,8 +306,7 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
         problem = f"has a key that is {describe_value(key)}"
         return Problem(path, problem, "write its name, in quotes")
     if kind.startswith("float") and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
-        problem = f"is {quote(value)}, with a decimal comma"
-        return Problem(path, problem, f"write {value.replace(',', '.')}")
+        return describe_decimal_comma(path, value)
     if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE.fullmatch(value):
         return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUES:

@@ -324,10 +324,11 @@ class _SpecBuilder:
             if is_rubric:
                 loses_weights = is_lumped or has_penalty
             if loses_weights:
+                example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'
                 raise PlanError(
-                    f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} cannot count input {key!r} by "
-                    "the weights of the rubric's criteria, as the component 'rubric' does; use that, with "
-                    "`rubric.aggregation`, or make each criterion of positive weight an input of its own"
+                    f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} would count the criteria of "
+                    f"input {key!r} without their weights; give each of positive weight a component of its own, "
+                    f"with the input `{example}`, or use the component 'rubric', with `rubric.aggregation`"
                 )
 
     def _declared_weight(self, question: Question) -> float:

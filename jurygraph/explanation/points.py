@@ -782,9 +782,14 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
             yield f"If {change.condition}: {format_plain(change.value)}{gain}."
         if len(changes_of_sign) > _MAX_CHANGES_LISTED:
             yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
-    lowering = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
     effect = "raise it" if has_reward else "give it a reward"
-    yield f"{len(useful_changes)} of {len(changes)} single changes would {effect}{lowering}."
+    lowering_text = f", {len(harmful_changes)} would lower it" if harmful_changes else ""
+    unchanged_count = len(changes) - len(useful_changes) - len(harmful_changes)
+    unchanged_text = f", {unchanged_count} would change nothing" if unchanged_count else ""
+    yield (
+        f"{len(useful_changes)} of {len(changes)} single changes would {effect}{lowering_text}"
+        f"{unchanged_text}."
+    )
 
 
 def _require_group(trace: Trace, group: Sequence[Trace], questions: Sequence[Question]) -> None:

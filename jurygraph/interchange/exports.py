@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import RowKey
-from jurygraph.messages import DECIMAL_COMMA, Problem, join_names, quote, validate
+from jurygraph.messages import (
+    DECIMAL_COMMA,
+    Problem,
+    describe_decimal_comma,
+    join_names,
+    quote,
+    validate,
+)
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NUMERAL
 from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
@@ -105,8 +112,7 @@ def _parse_label(where: str, value: Any) -> Any:
         return value
     text = value.strip()
     if DECIMAL_COMMA.fullmatch(text):
-        remedy = f"write {text.replace(',', '.')}"
-        raise InputError(f"{where}: is {quote(text)}, with a decimal comma; {remedy}")
+        raise InputError(f"{where}: {describe_decimal_comma((), text)}")
     return float(text) if NUMERAL.fullmatch(text) else text or None
 
 

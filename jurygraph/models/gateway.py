@@ -384,6 +384,7 @@ class Gateway:
         try:
             reply = await self.backend.complete(request, timeout)
         except Fault as fault:
+            self.budget.faults[fault.kind] += 1
             if fault.kind in UNBILLED_FAULTS or fault.is_unsent:
                 reserved.settle(0.0)
             if fault.kind == "too-large":

@@ -8,7 +8,7 @@ import logging
 import math
 import re
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -581,7 +581,7 @@ class Budget:
     the bills of that request and of those in flight exceed their reservations.
 
     `calls` counts the requests sent. Of them, `unpriced` are not in `spent`, because neither their cost nor a bound of
-    it was known.
+    it was known, and `faults` counts those that failed, by the kind of fault.
     """
 
     def __init__(self, max_cost: float | None = None, max_calls: int | None = None) -> None:
@@ -593,6 +593,7 @@ class Budget:
                 )
         self.calls = 0
         self.unpriced = 0
+        self.faults: Counter[str] = Counter()
         self.max_cost = _to_fraction(max_cost)
         self._max_calls = max_calls
         self._spent = Fraction()

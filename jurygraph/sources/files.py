@@ -16,6 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
@@ -28,7 +29,6 @@ from jurygraph.messages import (
     describe_validation_error,
     describe_value,
     did_you_mean,
-    nearest_name,
     quote,
     validate,
 )
@@ -273,19 +273,20 @@ def name_folders(name: str, owners: str) -> str:
 
 
 def _missing_file_hint(path: Path) -> str:
-    """Suggest the file with the most similar name; an equal suffix alone makes no two names alike."""
+    """Suggest the file with the most similar name; an equal ending alone makes no two names alike."""
     names: dict[str, list[str]] = {}
     with suppress(OSError):
         for entry in path.parent.iterdir():
             if entry.is_file():
                 names.setdefault(_stem(entry.name), []).append(entry.name)
-    nearest_stem = nearest_name(_stem(path.name), names)
-    hint = None if nearest_stem is None else did_you_mean(path.name, names[nearest_stem])
-    return hint or "name one that is there"
+    similar_names: list[str] = []
+    for stem in get_close_matches(_stem(path.name), names, cutoff=0.5):
+        similar_names += names[stem]
+    return did_you_mean(path.name, similar_names) or "name one that is there"
 
 
 def _stem(name: str) -> str:
-    return name.partition(".")[0]
+    return name.partition(".")[0].casefold()
 
 
 def _chunks(stream: "IO[bytes] | gzip.GzipFile") -> Iterator[bytes]:

@@ -5,6 +5,7 @@ formula, and restored on reading. A file of confusions has the digest of its con
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +22,10 @@ from jurygraph.messages import (
     DECIMAL_COMMA,
     MAX_INT_BITS,
     Problem,
+    describe_decimal_comma,
     describe_value,
     did_you_mean,
+    join_names,
     quote,
     validate,
 )
@@ -40,6 +43,8 @@ from jurygraph.schema.rating import (
 )
 from jurygraph.sources.files import TextFile, raise_field_error, validate_at
 from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
+
+_LOGGER = logging.getLogger(__name__)
 
 N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
@@ -145,16 +150,13 @@ def read_votes(
     file = read_models(Path(path), Vote, columns, options)
     folded_classes = {name.casefold() for name in classes}
     rows = []
+    empty_count = 0
     for position, vote in file.rows:
         if str(vote.label).casefold() not in folded_classes and is_no_label(vote.label):
             vote = vote.model_copy(update={"label": None})
+            empty_count += 1
         rows.append((position, vote))
-    empty_count = _count_labels(file.rows) - _count_labels(rows)
     return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_count))
-
-
-def _count_labels(rows: Iterable[tuple[str, Vote]]) -> int:
-    return sum(vote.label is not None for _, vote in rows)
 
 
 def is_no_label(label: Label | None) -> bool:
@@ -182,9 +184,8 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
         number = None if vote.label is None else float(vote.label)
         if number is not None and not math.isfinite(number):
             column = file.columns["label"]
-            problem = f"is {quote(str(vote.label))}"
-            hint = "write a finite number"
-            raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
+            problem = Problem((column,), f"is {quote(str(vote.label))}", "write a finite number")
+            raise_field_error(f"{file.path}, {position}", problem)
         rows.append((position, vote.model_copy(update={"label": number})))
     return replace(file, rows=tuple(rows))
 
@@ -200,11 +201,8 @@ def _refuse_decimal_commas(file: FileRows[V]) -> None:
             return
     if with_comma:
         position, text = with_comma[0]
-        problem = f"is {quote(text)}, with a decimal comma"
-        hint = f"write {text.replace(',', '.')}"
-        raise_field_error(
-            f"{file.path}, {position}", Problem((file.columns["label"],), problem, hint)
-        )
+        problem = describe_decimal_comma((file.columns["label"],), text)
+        raise_field_error(f"{file.path}, {position}", problem)
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
@@ -319,8 +317,14 @@ def read_models(
     header = f"{path}, line 1" if csv else str(path)
     column_of = _match_columns(header, model, columns, present, options)
     rows = []
+    incomplete_rows = []
     for position, values in rows_with_position:
         rows.append((position, _to_model(f"{path}, {position}", model, values, column_of, csv)))
+        if csv and None in map(values.get, column_of.values()):
+            incomplete_rows.append(position)
+    if incomplete_rows:
+        message = "%s: ends before a cell that is read, as an empty one: %s"
+        _LOGGER.warning(message, path, join_names(incomplete_rows))
     missing = [name for name in model.model_fields if name not in column_of]
     unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present) - set(column_of.values())):
@@ -380,9 +384,8 @@ def _match_columns(
     column_of = {}
     for name in model.model_fields:
         # A row of a model with both fields says two things by the two names.
-        other = (
-            None if _COLUMN_ALIASES.get(name) in model.model_fields else _COLUMN_ALIASES.get(name)
-        )
+        alias = _COLUMN_ALIASES.get(name)
+        other = None if alias in model.model_fields else alias
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
         matches = [column for column in candidates if column in present]
         if len(matches) > 1:
@@ -402,8 +405,10 @@ def _missing_column(
     location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
     """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    if "responses" in present:
+        return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present, option)
-    if columns[-1] in ("label", "annotator") and option is not None:
+    if columns[-1] in ("item", "label", "annotator") and option is not None:
         hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
         return InputError(f"{error}; or {hint}")
     raters = [part.strip() for part in columns[0].split(",")]
@@ -436,6 +441,8 @@ def _to_model(
         value = nonempty_fields.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
             entry = _describe_target(entry, value)
+        elif value == "":
+            entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
         if csv and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
@@ -445,8 +452,7 @@ def _to_model(
 
 def _describe_target(problem: Problem, text: str) -> Problem:
     if DECIMAL_COMMA.fullmatch(text):
-        description = f"is {quote(text)}, with a decimal comma"
-        return replace(problem, problem=description, remedy=f"write {text.replace(',', '.')}")
+        return describe_decimal_comma(problem.path, text)
     return replace(problem, remedy=f"{TARGET_HINT}; leave it empty where there is none")
 
 

@@ -182,37 +182,50 @@ def conclude_reviewers(
             sentences.append(
                 f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
             )
-        for row in differences:
+        rows = [row for row in differences if row["dimension"] == best["dimension"]]
+        for row in rows:
             pair = {row["first"], row["second"]}
-            if row["dimension"] != best["dimension"]:
-                continue
             if pair == {"personalized", "aggregate"}:  # what the study is for
-                sentences.insert(0, _compare_judges(row))
+                sentences.insert(0, _compare_judges(row, len(rows), count))
             elif pair == {row["judge"] for row in ranked_judges[:2]}:
-                sentences.append(_compare_judges(row))
+                sentences.append(_compare_judges(row, len(rows), count))
         sentences.append(_test_against_people(best["alternative_annotator"], best["alpha"]))
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 
-def _compare_judges(row: Figures) -> str:
+_WHAT_JUDGES_ARE = {
+    "personalized": "personalized (a judge for each reviewer)",
+    "aggregate": "aggregate (one judge for all, with examples)",
+    "zero-shot": "zero-shot (one judge for all, without examples)",
+}
+
+
+def _compare_judges(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
-    first, second, difference = row["first"], row["second"], row["absolute"]
+    difference = row["absolute"]
+    first, second = (_WHAT_JUDGES_ARE.get(row[name], row[name]) for name in ("first", "second"))
     estimate = as_interval(difference)
     if estimate is not None and (estimate.value or 0.0) > 0.0:
         first, second = second, first
     p = row["absolute_p"]
-    if compare_with_bound(difference, 0.0) and p is not None and p < SIGNIFICANCE_LEVEL:
+    side = compare_with_bound(difference, 0.0)
+    if side and p is not None and p < SIGNIFICANCE_LEVEL:
         return (
             f"{first} is nearer than {second}: mean difference of errors {_show_size(difference)}."
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        detail += f", p {p:.3f} over all pairs"
-    return f"Whether {first} is nearer than {second} cannot be told: {detail}."
+        detail += (
+            f", p {p:.3f} (it allows for all pairs of judges, {pairs}, and the interval for one)"
+        )
+    need = "more reviewers and items would tell"
+    if side == 0:
+        need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
+    return f"Whether {first} is nearer than {second} cannot be told: {detail}; {need}."
 
 
 def conclude_reliability(
@@ -318,13 +331,11 @@ def conclude_stability(ratios: Sequence[Figures], tasks: int) -> list[str]:
         subject = f"{protocol}: whether other words move the score more than asking again"
         if cell is None:
             conclusion.append(f"{subject} cannot be told: more exact repeats would tell.")
-        elif side is None:
-            conclusion.append(f"{subject} cannot be told: S/R {_cell_text(cell)} has no interval.")
         elif side == 1:
             conclusion.append(
                 f"{protocol}: other words for the same move the score more than asking again, S/R {_cell_text(cell)}."
             )
-        elif side == 0:
+        elif not side:  # 0, or None without an interval
             conclusion.append(
                 f"{subject} cannot be told: S/R {_cell_text(cell)} over {tasks} tasks."
             )

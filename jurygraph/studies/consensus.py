@@ -70,7 +70,6 @@ _FORECAST_HEADER = (
     "expected ambiguous items",
 )
 _RATES = ("accuracy", "leniency", "strictness")
-_RATES_LEGEND = "leniency, strictness: share of the highest, of the lowest class given, were all classes as frequent"
 
 StudyPreset = Literal["converged", "paper"]
 
@@ -364,7 +363,7 @@ class FittedConsensus:
         agents = set(self.ballots.agent or ())
         annotators = len(self.model.votes.annotators)
         if not agents:
-            return "no row has an agent"
+            return "no row has an agent, and --compare needs agents, too"
         if self.settings.subsets == 0:
             return "--subsets is 0"
         if len(agents) == 1:
@@ -709,9 +708,14 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
     yield _annotator_table(figures["annotators"])
-    yield _RATES_LEGEND
+    lowest, *_, highest = map(format_label, figures["classes"])
+    yield (
+        f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
+    )
     yield from _guessing_annotators(figures)
-    yield _item_table(figures)
+    if figures["method"] != "majority":
+        yield _ambiguity_table(figures)
+    yield _doubt_table(figures)
     yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
     if figures["further_labels"]:
         yield "simulated under the model as fitted, by new annotators who err as these do"
@@ -791,22 +795,23 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _item_table(figures: Figures) -> ReportTable:
-    """Return the items in doubt, the most ambiguous first; of a majority the ties, and what one vote decides."""
-    found = figures["items"]
-    classes = figures["classes"]
-    if figures["method"] == "majority":
-        deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
-        deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
-        votes: list[list[object]] = []
-        for name, decider in deciders.items():
-            labels = name_likeliest_classes(classes, found[name]["posterior"])
-            votes.append([name, decider, labels])
-        return ReportTable(("items in doubt", "decided by", "class"), votes, most=_MAX_ROWS)
+def _doubt_table(figures: Figures) -> ReportTable:
+    """Return the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
+    deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
+    deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name, item in _sort_descending(found, "ambiguity"):
+    for name, decider in deciders.items():
+        posterior = figures["items"][name]["posterior"]
+        rows.append([name, decider, name_likeliest_classes(figures["classes"], posterior)])
+    header = ("items in doubt", "majority decided by", "class")
+    return ReportTable(header, rows, most=_MAX_ROWS)
+
+
+def _ambiguity_table(figures: Figures) -> ReportTable:
+    rows = []
+    for name, item in _sort_descending(figures["items"], "ambiguity"):
         if item["ambiguity"] > 0.0:
-            labels = name_likeliest_classes(classes, item["posterior"])
+            labels = name_likeliest_classes(figures["classes"], item["posterior"])
             rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
     header = ("most ambiguous items", "ambiguity", "posterior", "class")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)

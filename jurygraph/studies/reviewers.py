@@ -28,7 +28,7 @@ from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.messages import note_similar_names, quote, shorten
+from jurygraph.messages import join_names, note_similar_names, quote, shorten
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
@@ -273,8 +273,10 @@ def tasks_of(ratings: Ratings, texts: Mapping[str, str]) -> list[bytes]:
         if rating.score is not None and rating.key in texts:
             by_item.setdefault(rating.item, []).append(rating)
     if not by_item:
+        unread = join_names([*ratings.unread]) or "none"
+        remedy = "call the column of texts `text`, or name a file of them with --items"
         raise InputError(
-            f"{ratings.path}: no rated item has a text; name a file of texts with --items"
+            f"{ratings.path}: no rated item has a text; {remedy} (columns not read: {unread})"
         )
     tasks = []
     for item, item_ratings in by_item.items():
@@ -816,8 +818,8 @@ def _difference_table(differences: Sequence[Figures]) -> ReportTable:
         "less that of",
         "absolute (95 %, this pair)",
         "p (Holm, all pairs)",
-        "nearer to",
-        "farther from",
+        "nearer to (reviewers)",
+        "farther from (reviewers)",
     )
     return ReportTable(header, rows, left=3, digits=3, most=_MAX_ROWS)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command, CommandResult
-from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.judge_scripts import config, judge_reply, requested_items, rubric
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
@@ -74,6 +74,22 @@ def project(tmp_path: Path, run: Command) -> Project:
 def cost_lines(ended: CommandResult) -> list[str]:
     assert ended.code == 0, ended.err
     return [line for line in ended.out.splitlines() if line.startswith(("calls", "requests: "))]
+
+
+def test_a_misquoting_judge_is_told_how_long_a_quotation_is_and_how_it_is_called_anew(
+    project: Project,
+) -> None:
+    def misquote(body: dict[str, Any], number: int) -> Answer:
+        finding = {"reason": "so", "quotes": ["Dear"], "met": True, "probability": 0.75}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), finding)))
+
+    with run_server(misquote) as server:
+        project.write_config(server.url, cache=True)
+        first, again = project.score("run"), project.score("again")
+        anew = project.score("anew", "--set", "calls.cache=false")
+    remedy = "to call a changed judge: add `--set calls.cache=false` and name another --out\n"
+    assert "has less than eight letters and is no whole line" in first.err
+    assert [remedy in ended.err for ended in (first, again, anew)] == [False, True, False]
 
 
 def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(

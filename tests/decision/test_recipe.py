@@ -582,7 +582,10 @@ def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> N
         [] if how in ("mean", "product", "panel") else [(("met@a", "met@b"), "of-1")]
     )
     for inputs, key in ((("met",), "of-0"), *of_single_criteria):
-        problem = f"task 'task', component 'g': combiner '{how}' cannot count input '{key}' by the weights of the"
+        problem = (
+            f"task 'task', component 'g': combiner '{how}' would count the criteria of input '{key}' without their "
+            'weights; give each .* component of its own, with the input `{verdicts_of: "met@CRITERION"}`'
+        )
         with pytest.raises(PlanError, match=problem):
             reward_by(*inputs)
     if how != "product":  # which needs two inputs

@@ -277,7 +277,7 @@ def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
         "If helpful were not met: -0.05 (-0.9).",
         "If rude were met: 0.4 (-0.45).",
         "If wrong were met: 0.6 (-0.25).",
-        "2 of 6 single changes would raise it, 3 would lower it.",
+        "2 of 6 single changes would raise it, 3 would lower it, 1 would change nothing.",
     ]
 
 
@@ -296,7 +296,7 @@ def test_what_most_judges_find_met_may_be_the_other_one() -> None:
     trace = judge_by_majority({"mild": True, "fair": True, "strict": False})
     assert trace.explain().sentences(what_if=True)[-2:] == [
         "If kind were not met: 0 (-1).",
-        "0 of 2 single changes would raise it, 1 would lower it.",
+        "0 of 2 single changes would raise it, 1 would lower it, 1 would change nothing.",
     ]
 
 

@@ -225,8 +225,12 @@ class TestTryingAgain:
         self, fault: Answer
     ) -> None:
         with run_server(lambda body, number: fault if number == 1 else reply_with("yes")) as server:
-            answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
-        assert server.count == 2
+            budget = Budget()
+            answered = with_gateway(
+                server.url, lambda gateway: gateway.ask(make_request()), budget=budget
+            )
+        assert server.count == budget.calls == 2
+        assert budget.faults.total() == 1
         assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == (
             "yes",
             2,

@@ -188,6 +188,8 @@ def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path):
     assert refusal(tmp_path / "taks.jsonl").endswith(
         "there is no such file; did you mean tasks.jsonl?"
     )
+    (tmp_path / "taks.txt").write_text("")
+    assert refusal(tmp_path / "tsaks.jsonl").endswith("did you mean tasks.jsonl?")
 
 
 def test_an_equal_suffix_makes_no_two_names_of_files_alike(tmp_path: Path):

@@ -324,6 +324,14 @@ def test_an_error_is_reported_with_its_line_and_field(
             "values: q1, ann, 4; write names above it",
         ),
         (
+            "id,query,responses\na,b,c\n",
+            "has `responses`, as TASKS; name the file of their RATINGS",
+        ),
+        (
+            "item,reviewer,score\n,ann,4\n",
+            "line 2, field item: is empty; write at least one character, or name another column",
+        ),
+        (
             "q1,true,true\n",
             "names column 'true' twice; the first row is read as names of columns, and has values",
         ),

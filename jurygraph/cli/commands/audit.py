@@ -113,7 +113,7 @@ def _verification_lines(
         same_count = counts.pop("recomputed")
         quotations = counts.pop("quotations")
         skipped_texts = [f"{count} {name}" for name, count in counts.items() if count]
-        line = f"repeated: {same_count} verdicts are the same, {quotations} quotations are where they were recorded"
+        line = f"repeated: {same_count} verdicts are the same, and the {quotations} quotations that count are in place"
         if skipped_texts:
             line += f"; not repeated: {', '.join(skipped_texts)}"
         yield line

@@ -216,8 +216,11 @@ def _import_ratings(
     print_message(_format_counts(counts))
     for note in (*table.notes, *note_similar_names(annotators)):
         print_message(note)
-    print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
-    print_message(f"next: jurygraph consensus {_consensus_arguments(ratings, table.votes, ())}")
+    arguments = _consensus_arguments(ratings, table.votes, ())
+    if "--classes" not in arguments:  # the labels are numbers
+        print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
+    print_message(f"next: jurygraph consensus {arguments}")
+    print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -247,8 +250,9 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         "items": len(items),
         "annotators": len(annotators),
     }
-    rows = [vote for vote in read if isinstance(vote, SheetVote) and vote.is_returned]
-    missing = [vote for vote in read if isinstance(vote, SheetVote) and not vote.is_returned]
+    sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
+    rows = [vote for vote in sheet_votes if vote.is_returned]
+    missing = [vote for vote in sheet_votes if not vote.is_returned]
     screened_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
     counts["omitted"] = len(read) - len(missing) - len(votes) - screened_counts.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_counts}
@@ -256,6 +260,11 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     print_message(_format_counts(counts))
     for note in note_similar_names(annotators):
         print_message(note)
+    repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
+    if repeated:
+        print_message(
+            f"{repeated} votes repeat an item and annotator; a file with a row for each label needs no import"
+        )
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
     if screened_counts:
@@ -291,12 +300,12 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
 
 def _classes_found(labels: Sequence[Label | None]) -> str:
     """Return the option that names these labels in their order, which may not be that of a scale; none for numbers."""
-    found: dict[str, str] = {}
-    for label in labels:
-        if label is not None and not is_no_label(label):
-            found.setdefault(format_label(label).casefold(), format_label(label))
-    if not any(isinstance(label, str) and not is_no_label(label) for label in labels):
+    given = [label for label in labels if label is not None and not is_no_label(label)]
+    if not any(isinstance(label, str) for label in given):
         return ""
+    found: dict[str, str] = {}
+    for label in given:
+        found.setdefault(format_label(label).casefold(), format_label(label))
     if not 1 < len(found) <= _MAX_CLASSES or "," in "".join(found):
         return " --classes LOWEST,…,HIGHEST"
     print_message("--classes: in the order found, which is a guess; name them from low to high")

@@ -208,7 +208,10 @@ def consensus(
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
             return adjudication.report(fitted_consensus, earlier, advance)
-        return report(fitted_consensus, advance)
+        result = report(fitted_consensus, advance)
+    if labels_out is None:
+        result.notes = [*result.notes, "next: add --labels-out F for a label of each item"]
+    return result
 
 
 def _refuse_outputs(output_paths: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
@@ -243,10 +246,7 @@ def _read_ballots(
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {}
-    for name, column in columns.items():
-        if name in ("item", "agent", "label"):
-            gold_columns[name] = column
+    gold_columns = {name: columns[name] for name in ("item", "agent", "label") if name in columns}
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
     return collect_votes(files, dimension, classes, gold_labels)
 

@@ -232,6 +232,12 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         code = ExitCode.SOME_FAILED if missed_conditions or are_too_many else ExitCode.DONE
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
+        cached_count = summary.bill.tallies["cached"].number
+        if cached_count:
+            print_message(
+                f"{cached_count} replies came from the cache; to call a changed judge: add `--set calls.cache=false` "
+                "and name another --out"
+            )
     return code
 
 

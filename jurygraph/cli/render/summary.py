@@ -108,7 +108,9 @@ def request_lines(requests: "CallCosts | None") -> list[str]:
     if requests is None:
         return []
     cost = f" ({_format_cost(requests, 'at most {}')})" if requests.number else ""
-    return [f"requests: {requests.number or 'none'} by this command{cost}"]
+    faults = _join_counts(sorted(requests.faults.items()))
+    failed = f"; of these failed, and were repeated if that may help: {faults}" if faults else ""
+    return [f"requests: {requests.number or 'none'} by this command{cost}{failed}"]
 
 
 def _format_cost(tally: "CallCosts", template: str) -> str:

@@ -158,11 +158,13 @@ def _verify_snapshot(
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
     path = run.folder / run_folder.CONFIG_FILE
     if not path.is_file():
-        raise TraceMismatch(f"{path}: is missing")
+        raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None and expected not in chain.heads().values():
-        problem = "no record has it, or more than a close record and erasures follow"
+        problem = (
+            "no record has it, as in another run, or more than a close record and erasures follow"
+        )
         raise TraceMismatch(
             f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: {problem}"
         )

@@ -1,5 +1,6 @@
 """Count what a run has cost: the calls behind its verdicts, and the requests that a jury has sent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -25,11 +26,15 @@ def source_of_reply(run: "Run", call: Call) -> ReplySource:
 
 @dataclass
 class CallCosts:
-    """A number of calls and their cost in US dollars, without the `unpriced` calls, whose cost is not known."""
+    """A number of calls and their cost in US dollars, without the `unpriced` calls, whose cost is not known.
+
+    Of requests, `faults` has the numbers of those that failed, by the kind of fault.
+    """
 
     number: int = 0
     unpriced: int = 0
     cost: float = 0.0
+    faults: Mapping[str, int] = field(default_factory=dict)
 
     def add(self, cost: float | None) -> None:
         """Count one call; its cost is None where the price is not known."""
@@ -86,4 +91,4 @@ def count_requests(jury: "Jury") -> CallCosts | None:
     if not jury.gateways or jury.gateways.is_recording:
         return None
     budget = jury.gateways.budget
-    return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)
+    return CallCosts(budget.calls, budget.unpriced, budget.spent, budget.faults)

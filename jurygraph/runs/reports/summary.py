@@ -129,8 +129,8 @@ class FindingCounts(NamedTuple):
             return None
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response, "
-            "too short, or says nothing, as the reasons of the verdicts tell; if your judge paraphrases, write "
-            "`safety: {evidence: preferred}`"
+            "has less than eight letters and is no whole line, or says nothing, as the reasons of the verdicts tell; "
+            "if your judge paraphrases, write `safety: {evidence: preferred}`"
         )
 
 

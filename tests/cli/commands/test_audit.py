@@ -82,7 +82,7 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
     ended = run("verify", letters_folder, "--deep")
     assert ended.code == 0, ended.err
     assert (
-        "repeated: 9 verdicts are the same, 4 quotations are where they were recorded"
+        "repeated: 9 verdicts are the same, and the 4 quotations that count are in place"
         in ended.out.splitlines()
     )
     assert json.loads(run("verify", letters_folder, "--deep", "--json").out)["deep"] == {

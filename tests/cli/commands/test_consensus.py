@@ -75,7 +75,20 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
         "the panel's depth is 12, and below 75 the majority is the better guess; about 252 labels more, with new "
         "items, reach that (now 48)",
         "no stability of a ranking: --subsets is 0",
+        "next: add --labels-out F for a label of each item",
     ]
+
+
+def test_methods_are_not_compared_without_agents_and_labels_that_are_words_name_the_rates(
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "w.csv").write_text("item,annotator,label\na,x,mild\na,y,rude\nb,x,rude\nb,y\n")
+    command = ("consensus", "w.csv", *QUICK, "--classes", "mild,rude", "--labels-out", "l.csv")
+    ended = run(*command, "--compare", "--method", "stableval")
+    assert ": no row has an agent, and --compare needs agents, too\n" in ended.err
+    assert "w.csv: ends before a cell that is read, as an empty one: line 5\n" in caplog.text
+    assert "next:" not in ended.err
+    assert "\nleniency, strictness: share of rude, of mild given, were all classes" in ended.out
 
 
 def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Command) -> None:

@@ -170,7 +170,12 @@ def test_a_table_of_ratings_names_the_option_of_a_missing_column(
         "has no column 'reviewer' or 'annotator'; name one that is there with --reviewer-column"
         in ended.err
     )
-    assert run(*command, "--id-column", "q", "--reviewer-column", "who").code == 0
+    ended = run(*command, "--id-column", "q", "--reviewer-column", "who")
+    assert ended.err.splitlines()[1:] == [
+        "next: jurygraph study reviewers r.jsonl",
+        "next: jurygraph consensus r.jsonl",
+        "next: jurygraph score t.jsonl --config CONFIG --out run",
+    ]
 
 
 def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: Path) -> None:
@@ -197,6 +202,11 @@ def test_the_labels_found_are_named_as_classes_and_their_order_is_said_to_be_a_g
     ]
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\nb,n/a,1\n")
     assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
+    (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\n")
+    repeated = (
+        "2 votes repeat an item and annotator; a file with a row for each label needs no import"
+    )
+    assert repeated in run(*command).err.splitlines()
 
 
 def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(

@@ -128,14 +128,18 @@ def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: 
             "--min-confidence: is 0.8 of 100; write 80 for the share 0.8",
         ),
         (("--judges", "neighbours"), "compares texts; name a file of them with --items"),
+        (
+            ("--judges", "zero-shot", "--model", "none", "--out", "o"),
+            "call the column of texts `text`, or name a file of them with --items (columns not read: blurb)",
+        ),
     ],
 )
 def test_wrong_input_is_refused_without_a_result(
     run: Command, tmp_path: Path, options: tuple[str, ...], problem: str
 ) -> None:
     history = write_history(tmp_path, rows(SCORES))
-    if "neighbours" in options:
-        Path(history).write_text('{"item": "i", "reviewer": "a", "score": 1}\n')
+    if "neighbours" in options or "--model" in options:
+        Path(history).write_text('{"item": "i", "reviewer": "a", "score": 1, "blurb": "A pen."}\n')
     ended = run("study", "reviewers", history, *options)
     assert (ended.code, ended.out) == (2, "")
     assert problem in ended.err

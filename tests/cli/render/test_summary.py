@@ -47,5 +47,11 @@ def test_requests_are_those_of_this_command() -> None:
     assert request_lines(CallCosts(number=2, cost=0.25)) == [
         "requests: 2 by this command (at most $0.2500)"
     ]
+    assert request_lines(
+        CallCosts(number=5, cost=0.25, faults={"timeout": 1, "connection": 2})
+    ) == [
+        "requests: 5 by this command (at most $0.2500); of these failed, and were repeated if that may help: "
+        "connection 2, timeout 1"
+    ]
     assert request_lines(CallCosts()) == ["requests: none by this command"]
     assert request_lines(None) == [], "no model could be asked"

@@ -159,7 +159,7 @@ def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
         ):
             verify_run(plain)
     path.unlink()
-    with pytest.raises(TraceMismatch, match=r"config\.yaml: is missing"):
+    with pytest.raises(TraceMismatch, match=r"config\.yaml: is missing; put it back from a copy"):
         verify_run(plain)
 
 

@@ -181,7 +181,12 @@ NO_FORECAST = "no forecast of further labels: only method stableval has probabil
 @pytest.mark.parametrize(
     ("settings", "rows", "columns", "limits"),
     [
-        (Settings(subsets=2), TWO, {}, ["no row has an agent", UNKNOWN, NO_FORECAST]),
+        (
+            Settings(subsets=2),
+            TWO,
+            {},
+            ["no row has an agent, and --compare needs agents, too", UNKNOWN, NO_FORECAST],
+        ),
         (
             Settings(),
             TWO,
@@ -255,10 +260,14 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
     votes: list[Any] = []
     for item, labels in {"a": (1, 1, 1), "b": (1, 1, 0), "c": (1, 0)}.items():
         votes += [(item, f"p{index}", label) for index, label in enumerate(labels)]
-    found = consensus_study.report(fit_consensus(collect_votes([votes_file(*votes)]), Settings()))
-    tables = {table.header[0]: table for table in found.sections if isinstance(table, ReportTable)}
-    assert "posterior (PEC) against majority (MV)" not in tables  # there is no agent to compare
-    assert tables["items in doubt"].rows == [
-        ["c", "nothing, a tie", "0 or 1"],
-        ["b", "one vote", "1"],
-    ]
+    for method in ("majority", "stableval"):
+        settings = Settings(method=method)
+        found = consensus_study.report(fit_consensus(collect_votes([votes_file(*votes)]), settings))
+        tables = {
+            table.header[0]: table for table in found.sections if isinstance(table, ReportTable)
+        }
+        assert "posterior (PEC) against majority (MV)" not in tables  # there is no agent to compare
+        rows = [[name, decider] for name, decider, _ in tables["items in doubt"].rows]
+        assert rows == [["c", "nothing, a tie"], ["b", "one vote"]]
+        is_model = "most ambiguous items" in tables
+        assert is_model == (method == "stableval")

@@ -134,10 +134,14 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     (words,) = report([(part, [*columns, Predictions("personalized", 8, own[None])])]).conclusion
     first, agreement = words.split(". ")[:2]
-    assert first.startswith("all: personalized is nearer than aggregate: mean difference of errors")
+    pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
+    assert first.startswith(f"all: {pair}: mean difference of errors")
     assert agreement.startswith("personalized with 8 examples agrees with people well: alpha 0.9")
     assert "It predicts 6" in words
-    assert "personalized is nearer than zero-shot: mean difference of errors 0.4" in words
+    assert (
+        "nearer than zero-shot (one judge for all, without examples): mean difference of errors 0.4"
+        in words
+    )
 
 
 def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> None:
@@ -168,8 +172,15 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     pair |= {"dimension": None, "absolute_p": 0.01}
     (words,) = conclude_reviewers(judges, [pair], {"all": 3})
     assert words.count("mean difference of errors") == 1
-    assert "aggregate is nearer than personalized: mean difference of errors 0.40 (0.20" in words
+    assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
     # an interval for itself may be clear where p over all pairs is not
-    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}], {"all": 3})
-    assert "Whether aggregate is nearer than personalized cannot be told: mean" in words
-    assert "p 0.294 over all pairs." in words
+    other = {**pair, "first": "item-mean", "absolute_p": 1.0}
+    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], {"all": 3})
+    assert "(a judge for each reviewer) cannot be told: mean" in words
+    assert (
+        "p 0.294 (it allows for all pairs of judges, 2, and the interval for one); more rev"
+        in words
+    )
+    wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
+    (words,) = conclude_reviewers(judges, [wide], {"all": 3})
+    assert "for one); about 4 more reviewers like these would tell." in words
