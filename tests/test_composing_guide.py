@@ -67,6 +67,19 @@ def score(
         return type_line(line.replace(SERVER, server.url), folder)
 
 
+def test_a_function_and_criteria_make_one_reward(tmp_path: Path) -> None:
+    def judge(body: dict[str, Any], number: int) -> Answer:
+        (name,) = body["response_format"]["json_schema"]["schema"]["properties"]
+        met = QUOTE in response_in(body)
+        reply = warm_reply("It is sorry.", *[QUOTE] * met, met=met, probability=0.9 if met else 0.1)
+        return reply_with(reply.replace("item_1", name))
+
+    ended = score(save(tmp_path), "both.yaml", MODEL, judge)
+    assert ended.code == 0, ended.printed
+    printed = type_line("jurygraph show run --response parcel/kind", tmp_path).printed
+    assert "criteria  2.0000" in printed
+
+
 def test_the_page_is_followed(tmp_path: Path) -> None:
     """Its files are all saved, and its package is the template's."""
     shown = blocks(PAGE, "json", "python", "yaml", "markdown")
@@ -144,6 +157,12 @@ MISTAKES = [
         "plain.yaml",
         "plain.plain",
         "email.plain",
+    ),
+    (
+        "expected a Verdict, a number or a boolean, got NoneType",
+        "plain.py",
+        "    text = ",
+        "    return None\n    text = ",
     ),
     ("a score lies in [0, 1], not at 7", "plain.py", "    text = ", "    return 7\n    text = "),
     (
@@ -305,7 +324,8 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
         if len(quotes) == 1:
             assert "2 of 2 findings had no quotation that counts" in ended.printed
             assert (
-                "if your judge paraphrases, write `safety: {evidence: preferred}`" in ended.printed
+                "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
+                in ended.printed
             )
             assert shown in PAGE
     assert "`[lost: '…' (not in the response)]`" in PAGE

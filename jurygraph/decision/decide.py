@@ -550,19 +550,20 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     return result.low, result.high
 
 
-def reward_limits(decision: Decision) -> tuple[float, float]:
+def reward_limits(decision: Decision, *, all_apply: bool) -> tuple[float, float]:
     """Return the least and the greatest reward of components in [0, 1]; penalties of a rubric may take it below 0.
 
-    This takes no question and no combiner, and 50 µs: a run may have a decision for each task. `possible_rewards` is
-    narrower where some scores exclude each other.
+    `all_apply` says that each criterion applies to each response. This takes no question and no combiner, and 50 µs: a
+    run may have a decision for each task. `possible_rewards` is narrower where some scores exclude each other.
     """
     spans: dict[str, Interval] = {}
     for spec in decision.specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
         gains = [weight for weight in weights if weight > 0.0]
-        # at worst the smallest gain alone applies, by which a rubric divides
         penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
-        lowest_value = penalties / min(gains) if gains else 0.0
+        # a rubric divides by the gains that apply: at worst by the smallest one alone
+        divisor = float(aggregation.total(gains)) if all_apply else min(gains, default=0.0)
+        lowest_value = penalties / divisor if divisor else 0.0
         spans[spec.name] = np.array([lowest_value]), np.ones(1)
     present = {name: np.ones(1, dtype=np.bool_) for name in spans}
     low, high = fuse_bounds(decision, spans, present)

@@ -397,7 +397,7 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
     if verdict.effect == "discarded":
         return "discarded"
     if verdict.effect == "gated":
-        return f"stopped by {verdict.verdict.gated_by}"
+        return f"stopped by {verdict.verdict.gated_by}, the worst score"
     if verdict.effect != "deduction":
         return ""
     loss = describe_reason(verdict)
@@ -492,9 +492,6 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield f"{line}."
         yield from (f"  {part}." for part in line.parts)
     if lines:
-        best = format_plain(sum(line.points + line.lost for line in lines))
-        losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
-        points = format_plain(sum(line.points for line in lines))
         reward = explained_trace.trace.reward
         start = "Sum:"
         if reward.value is None:
@@ -504,7 +501,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
                 start = (
                     f"With the missing verdicts as the {rule} rule counts them, the sum would be"
                 )
-        yield f"{start} {best} at best{losses} = {points}."
+        yield f"{start} {describe_sum(lines)}."
     absent_components = []
     weightless_components = []
     for component in explained_trace.terms:
@@ -518,6 +515,12 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield f"Not applicable, no effect: {', '.join(absent_components)}."
     if weightless_components:
         yield f"Weight 0, no points: {', '.join(weightless_components)}."
+
+
+def describe_sum(lines: Sequence[PointsLine]) -> str:
+    best = format_plain(sum(line.points + line.lost for line in lines))
+    losses = "".join(f" - {format_plain(line.lost)}" for line in lines if line.has_loss)
+    return f"{best} at best{losses} = {format_plain(sum(line.points for line in lines))}"
 
 
 def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:

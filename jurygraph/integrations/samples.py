@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import digest_of
+from jurygraph.sources.task_tables import make_rubric
 
 _DIGEST_LENGTH = 16
 """Hexadecimal digits of a name that is made from a task's content."""
@@ -54,10 +55,16 @@ def _read_structure(value: Any) -> Any:
         return value
 
 
+def _read_rubric(value: Any) -> Any:
+    """Return a rubric; a text that is no JSON, or a list, has criteria as in a table."""
+    rubric = _read_structure(value)
+    return make_rubric(rubric) if isinstance(rubric, str | list) else rubric
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "id": str,
     "reference": _read_reference,
-    "rubric": _read_structure,
+    "rubric": _read_rubric,
     "stakeholders": _read_structure,
 }
 

@@ -485,7 +485,7 @@ def reward_function(
         "rubric": rubric,
         "stakeholders": stakeholders,
     }
-    if isinstance(beside, str) or not all(map(callable, beside)):
+    if callable(beside) or isinstance(beside, str) or not all(map(callable, beside)):
         raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside))
     return JuryReward(jury_reward, scorer)

@@ -29,7 +29,13 @@ from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import Call
 from jurygraph.schema.task import chat_text
-from jurygraph.views.agents import UnitRewards, limits_of, name_agent, rank_agents
+from jurygraph.views.agents import (
+    UnitRewards,
+    conclude_ranking,
+    limits_of,
+    name_agent,
+    rank_agents,
+)
 from jurygraph.views.trace import criterion_texts, summarize_losses
 
 MAX_ROWS = 1_048_576
@@ -77,6 +83,19 @@ _AGENT_COLUMNS = (
     SheetColumn("Is the best better than it?", 70, is_wrapped=True),
 )
 
+_LEGEND = (
+    (
+        "Mean reward, From, To",
+        "the mean of what did not fail, and its 95 % interval over the tasks",
+    ),
+    ("Judged", "the share of the weight that was judged; without the rest a reward is degraded"),
+    (
+        "Weight in Rewards",
+        "of a criterion: its share of the weights that apply, penalties left out",
+    ),
+    ("Not applicable", "adds nothing, so that means of agents may rest on different components"),
+)
+"""What is said in few words on the sheets, below the agents."""
 SheetRows = Sequence[Sequence[JsonValue]]
 
 
@@ -97,7 +116,9 @@ def read_agents(run: Run) -> SheetRows:
     for call in run.planning_calls():
         bill.add(call, source_of_reply(run, call))
     rows: list[Sequence[JsonValue]] = []
-    for row in rank_agents(rewards, limits_of(run.decisions())):
+    limits = limits_of(list(run.decisions()), min((row.least for row in rewards), default=0.0))
+    agents = rank_agents(rewards, limits)
+    for row in agents:
         ends = (None, None, None) if row.mean is None else row.mean[:3]
         failed_count = row.responses - row.scored
         differences = [
@@ -106,7 +127,7 @@ def read_agents(run: Run) -> SheetRows:
         ]
         counts = row.responses, row.units, failed_count
         rows.append((name_agent(row.agent), *ends, *counts, *differences))
-    fact_rows: list[Sequence[JsonValue]] = []
+    fact_rows: list[Sequence[JsonValue]] = [(sentence,) for sentence in conclude_ranking(agents)]
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         fact_rows.append((f"Not finished: {count} so far",))
@@ -117,6 +138,8 @@ def read_agents(run: Run) -> SheetRows:
     fact_rows.append(("Models", ", ".join(run.judges) or "none"))
     fact_rows.append(("Cost", _format_bill(bill)))
     fact_rows += _read_weights(run)
+    fact_rows.append(("Rewards can be", " to ".join(map(format_plain, limits))))
+    fact_rows += _LEGEND
     return [
         *rows,
         *((*fact_row, *[None] * (len(_AGENT_COLUMNS) - len(fact_row))) for fact_row in fact_rows),

@@ -517,7 +517,10 @@ def _describe_invalid(error: json.JSONDecodeError) -> Problem:
         return Problem((), problem, "put each object on a line of its own")
     problem = f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
     return Problem(
-        (), problem, "each line is one whole JSON object, as `jq -c .` and json.dumps write it"
+        (),
+        problem,
+        "each line is one whole JSON object, as `jq -c .` writes it; a file of one array: name it .json, "
+        "or `jq -c '.[]'`",
     )
 
 

@@ -841,21 +841,23 @@ def _to_context(cell: str | list[Any]) -> Any:
 
 
 def _to_rubric(location: str, column: str, cell: str | list[Any]) -> TableRow:
-    """Return the rubric in a cell: a criterion of weight 1 in each line, or a list of criteria, also as JSON.
-
-    A criterion is a text, or an object as in a task; those that are texts have the ids c1, c2, …
-    """
-    criteria: list[Any]
-    if isinstance(cell, list):
-        criteria = cell
-    elif cell.lstrip().startswith("["):
+    """Return the rubric in a cell, as `make_rubric` does, of a list also as JSON."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
-            criteria = from_json(cell)
+            cell = from_json(cell)
         except ValueError as error:
             hint = "write a list of criteria, or a criterion a line"
             _refuse(location, column, f"is not valid JSON ({error})", hint)
-    else:
-        criteria = [line.strip() for line in cell.splitlines() if line.strip()]
+    return make_rubric(cell)
+
+
+def make_rubric(criteria: str | list[Any]) -> TableRow:
+    """Return a rubric: a criterion of weight 1 in each line of a text, or a list of criteria.
+
+    Those are texts, or objects as in a task; those that are texts have the ids c1, c2, …
+    """
+    if isinstance(criteria, str):
+        criteria = [line.strip() for line in criteria.splitlines() if line.strip()]
     numbered_criteria = enumerate(criteria, start=1)
     return {"criteria": [_to_criterion(f"c{number}", value) for number, value in numbered_criteria]}
 

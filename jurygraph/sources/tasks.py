@@ -467,6 +467,8 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml(path)
+        if is_table(path):
+            raise InputError(f"{path}: is a table; this command reads tasks, as JSON lines")
         self._is_wanted = is_wanted
         self._defaults = defaults
         self._folder = folder

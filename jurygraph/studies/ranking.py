@@ -29,6 +29,7 @@ from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
     UnitTotals,
+    conclude_ranking,
     limits_of,
     measure_agents,
     name_agent,
@@ -433,7 +434,8 @@ def measure_ranking(ranker: AgentRanker, tried_keys: Sequence[str] = ()) -> Repo
         "left out": "left_out",
     }
     rows = [{**row, "name": name_agent(row["agent"])} for row in agents]
-    conclusion = [sentence for pair in neighbours for sentence in pair.sentences()]
+    conclusion = conclude_ranking(ranked_agents)
+    conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [gap.sentence for gap in gaps]
     orders = {judge: ranker.rank_alone(config, judge) for judge in ranker.tables.judges}
     by_judge = [{"judge": judge, **row} for judge, order in orders.items() for row in order]
@@ -525,4 +527,6 @@ def _agent_means(ranker: AgentRanker, config: Config, agents: Sequence[str]) -> 
         np.bincount(cells, column, minlength=shape[0] * shape[1]).reshape(shape)[rows]
         for column in columns
     )
-    return measure_agents(agents, totals, ranker.units, limits_of(decided_rewards.decisions))
+    lowest_reward = columns.least.min(initial=0.0)
+    limits = limits_of(decided_rewards.decisions, lowest_reward)
+    return measure_agents(agents, totals, ranker.units, limits)

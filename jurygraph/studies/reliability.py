@@ -140,7 +140,7 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         tuple(questions[key] for key in scored),
         dict(sorted(left_out.items())),
         last_judges,
-        limits_of(run.decisions()),
+        limits_of(list(run.decisions()), min(rewards.values)),
     )
 
 

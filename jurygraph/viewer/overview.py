@@ -14,7 +14,13 @@ from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import rank_means
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import list_facets
-from jurygraph.views.agents import RankedAgent, UnitRewards, limits_of, rank_agents
+from jurygraph.views.agents import (
+    RankedAgent,
+    UnitRewards,
+    conclude_ranking,
+    limits_of,
+    rank_agents,
+)
 
 _BUCKET_COUNT = 20
 
@@ -47,12 +53,14 @@ def describe_run(index: RunIndex, name_unit: Callable[[str], str] = str) -> dict
     `name_unit` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
+    agents = _read_agents(index, name_unit)
     return {
         "run": run,
         "header": run.header,
         "state": describe_progress(run),
         **_read_totals(index),
-        "agents": _read_agents(index, name_unit),
+        "agents": agents,
+        "conclusion": conclude_ranking(agents),
         "buckets": _read_buckets(index),
         "facets": list_facets(index),
     }
@@ -108,7 +116,8 @@ def _read_agents(index: RunIndex, name_unit: Callable[[str], str]) -> list[Ranke
         " GROUP BY agent, task"
     )
     rewards = (UnitRewards(agent, name_unit(task), *counts) for agent, task, *counts in rows)
-    return rank_agents(rewards, limits_of(index.run.decisions()))
+    ((lowest_reward,),) = index.fetch("SELECT coalesce(min(least), 0) FROM responses")
+    return rank_agents(rewards, limits_of(list(index.run.decisions()), lowest_reward))
 
 
 def _read_buckets(index: RunIndex) -> tuple[float, float, list[int]]:

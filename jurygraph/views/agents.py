@@ -44,6 +44,7 @@ class AgentDifference:
         left_out: the number of their rewards that failed, and are in no mean.
         least: the difference if those of the first had been as low, and those of the second as high as they could;
             `most` is that of the opposite. Both are None where none failed.
+        is_widest: whether the interval has every difference that rewards can have.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
     """
@@ -59,7 +60,14 @@ class AgentDifference:
     left_out: int
     least: float | None
     most: float | None
+    is_widest: bool
     is_clear: bool
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether one of the two is shown to be better: the first, or the second over what both have."""
+        is_reversed = self.high is not None and self.high < 0.0 and not self.left_out
+        return self.is_clear or is_reversed
 
     @property
     def sentence(self) -> str:
@@ -75,6 +83,8 @@ class AgentDifference:
         tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNITS[self.units]}"
         if not self.is_paired:
             tasks += " or more of each"
+        if self.is_paired and self.left_out:
+            tasks += " where both were scored"
         conclusion = f"though how sure that is cannot be told from {tasks}"
         ends = ""
         if self.low is not None and self.high is not None:
@@ -82,13 +92,12 @@ class AgentDifference:
             small_sample_note = (
                 f"; rough, with fewer than {_FEW_UNITS}" if self.count < _FEW_UNITS else ""
             )
-            if self.is_paired and self.left_out:
-                tasks += " where both were scored"
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
+            if self.is_widest:
+                interval += ", all that is possible"
+            else:
+                conclusion = "by more than chance" if self.is_sure else "which may be chance"
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
-            is_reversed = self.high < 0.0 and not self.left_out  # the second is ahead for sure
-            is_sure = self.is_clear or is_reversed
-            conclusion = "by more than chance" if is_sure else "which may be chance"
         sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
             range_text = f"{format_number(self.least)} and {format_number(self.most)}"
@@ -135,9 +144,8 @@ def _compare_agents(
             ends.append(_measure_difference(sums, totals.responses)[0])
     intervals = [interval_among(estimate_or_end, pairs) for estimate_or_end in (estimate, *ends)]
     low, high = intervals[0]
-    clipped_estimate = clip_to_limits(
-        estimate._replace(low=low, high=high), (limits[0] - limits[1], limits[1] - limits[0])
-    )
+    widest = limits[1] - limits[0]
+    clipped_estimate = clip_to_limits(estimate._replace(low=low, high=high), (-widest, widest))
     least, most = (end.value for end in ends) if ends else (None, None)
     return AgentDifference(
         first=first,
@@ -151,6 +159,7 @@ def _compare_agents(
         left_out=left_out,
         least=least,
         most=most,
+        is_widest=(clipped_estimate.low, clipped_estimate.high) == (-widest, widest),
         is_clear=all(low is not None and low > 0.0 for low, _ in intervals),
     )
 
@@ -180,10 +189,15 @@ def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     )
 
 
-def limits_of(decisions: Iterable[Decision]) -> tuple[float, float]:
-    """Return the least and the greatest reward that some decisions can give; of none, any is possible."""
-    limits = [reward_limits(decision) for decision in decisions] or [NO_LIMITS]
-    return min(low for low, _ in limits), max(high for _, high in limits)
+def limits_of(decisions: Sequence[Decision], lowest_reward: float) -> tuple[float, float]:
+    """Return the least and the greatest reward that some decisions can give; of none, any is possible.
+
+    Where the `lowest_reward` of all is below what penalties cost if every gain applies, some gains do not.
+    """
+    limits = [reward_limits(decision, all_apply=True) for decision in decisions] or [NO_LIMITS]
+    if lowest_reward < min(limits)[0] - ROUNDING_ERROR:
+        limits = [reward_limits(decision, all_apply=False) for decision in decisions]
+    return min(limits)[0], max(high for _, high in limits)
 
 
 class UnitRewards(NamedTuple):
@@ -212,6 +226,14 @@ class RankedAgent(NamedTuple):
     mean: Estimate | None
     lead: AgentDifference | None
     gap: AgentDifference | None
+
+
+def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
+    """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""
+    pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
+    if len(pairs) < 2 or any(pair.is_sure for pair in pairs):
+        return []
+    return ["No agent is shown to be better than another: each difference may be chance."]
 
 
 def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> list[RankedAgent]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jurygraph.decision.decide import explain_note
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost
+from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost, describe_sum
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
 from jurygraph.messages import format_plain, join_names, quote_words
@@ -99,17 +99,25 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
     sentences = [sentence for _, sentence in losses[:_MAX_LOSSES_LISTED]]
     if len(losses) > _MAX_LOSSES_LISTED:
         sentences.append(f"and {len(losses) - _MAX_LOSSES_LISTED} more")
-    return "\n".join(sentences) or "Nothing was lost"
+    sentences = sentences or ["Nothing was lost"]
+    absent = [term.name for term in reward.terms if term.contribution is None]
+    if absent:
+        sentences.append(f"Not applicable, no effect: {join_names(absent)}")
+    sentences.append(f"Sum: {describe_sum(explanation.lines)}")
+    if reward.status == "degraded":
+        sentences.append(describe_failure(explanation.trace))
+    return "\n".join(sentences)
 
 
 def describe_failure(trace: Trace) -> str:
-    """Return why a response has no reward, for readers who know no judge, and between which ends it would be."""
+    """Return why verdicts are missing, for readers who know no judge, and between which ends the reward would be."""
     reward = trace.reward
     causes: dict[str, None] = {}
     for verdict in trace.verdicts:
         if verdict.failure is not None and not verdict.superseded:
             causes[_describe_missing(verdict, verdict.failure)] = None
-    sentence = f"Not scored: {join_names(list(causes or map(explain_note, reward.notes)))}"
+    start = "Not scored" if reward.value is None else "Not all was judged"
+    sentence = f"{start}: {join_names(list(causes or map(explain_note, reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
         low, high = map(format_plain, reward.range)
         sentence += f"; it would be between {low} and {high}"

@@ -289,6 +289,10 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
             ("import", "chats", "chats.csv"),
             "score it as it is: jurygraph score chats.csv --messages-column COLUMN\n",
         ),
+        (
+            ("score", "array.jsonl"),
+            "; a file of one array: name it .json, or `jq -c '.[]'`\n",
+        ),
     ],
 )
 def test_a_file_that_is_no_chats_says_how_it_is_read(
@@ -298,6 +302,7 @@ def test_a_file_that_is_no_chats_says_how_it_is_read(
     (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
     (folder / "chats.csv").write_text("messages\n[]\n")
     (folder / "empty.jsonl").touch()
+    (folder / "array.jsonl").write_text(json.dumps([{"messages": chat}], indent=1))
     refused = run(*words, "--out", "out")
     assert (refused.code, problem in refused.err) == (2, True), refused.err
 
@@ -329,7 +334,7 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     )
     assert scored.code == 1
     cause = (
-        "tools.match: 1 of 1 tasks lack what it needs (first: the task has neither reference_messages nor "
+        "tools.match: 1 of 1 tasks lack what it needs (first row-1: the task has neither reference_messages nor "
         "reference_actions); give it to them, or take tools.match out\n"
     )
     assert cause in scored.out

@@ -1,5 +1,7 @@
 """Rows of a trainer become tasks: equal ones are one group in every process, and what is wrong is named."""
 
+from typing import Any
+
 import pytest
 from langchain_core.messages import HumanMessage
 
@@ -39,6 +41,21 @@ def test_chats_become_messages_and_nested_columns_may_be_text() -> None:
     assert task.rubric.criteria[0].id == "far"
     assert read_response(ANSWER).messages is not None
     assert read_response("384,400 km").text == "384,400 km"
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        "It is far.\n\nIt is round.",
+        ["It is far.", "It is round."],
+        '["It is far.", "It is round."]',
+    ],
+)
+def test_a_rubric_may_be_lines_or_a_list_as_in_a_table(rubric: Any) -> None:
+    (task,) = read_tasks(["How far?"], [{"rubric": rubric}], {"rubric": "rubric"})
+    assert task.rubric is not None
+    criteria = [(one.id, one.text, one.weight) for one in task.rubric.criteria]
+    assert criteria == [("c1", "It is far.", 1.0), ("c2", "It is round.", 1.0)]
 
 
 def test_what_is_wrong_is_named() -> None:

@@ -284,6 +284,8 @@ def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
         reward_function(CONFIG, group_size=0)
     with pytest.raises(InputError, match="beside: is 'brief'; give a list of functions"):
         reward_functions(CONFIG, beside="brief")
+    with pytest.raises(InputError, match=r"beside: is .*; give a list of functions"):
+        reward_functions(CONFIG, beside=form)  # type: ignore[arg-type]
 
 
 @all_rows(

@@ -12,6 +12,7 @@ import pytest
 from openpyxl import load_workbook
 
 import jurygraph as jg
+from jurygraph.interchange import workbook
 from jurygraph.runs.run import Run
 from tests.command import run_command
 from tests.viewer.conftest import LETTERS, record
@@ -70,6 +71,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     assert by_name["ann/1"].splitlines() == [
         "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)",
         "Lost 0.006: brief 0.98 of 1, weight 0.3",
+        "Sum: 1 at best - 0.7 - 0.006 = 0.294",
     ]
     failure = "Not scored: brief: RuntimeError as the response wished"
     assert by_name["bob/1"].startswith(failure)
@@ -93,7 +95,8 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert sheet.title == "Agents"
     head, *rows = sheet.iter_rows(values_only=True)
     first_fact = [row[0] for row in rows].index("Not finished: 7 groups so far")
-    del rows[first_fact:]
+    assert rows[first_fact - 1][0].startswith("No agent is shown to be better than another")
+    del rows[first_fact - 1 :]
     columns = "Agent", "Mean reward", "From (95 %)", "To (95 %)", "Responses", "Tasks", "Failed"
     assert head == (*columns, "Is it better than the next?", "Is the best better than it?")
     ranking = json.loads(run_command("study", "ranking", folder, "--json").out)
@@ -123,6 +126,8 @@ def test_below_the_agents_stand_date_models_cost_and_weights(folder: Path) -> No
         "Cost": "$0.0000, 0 requests to models",
         "Weight of polite": 0.7,
         "Weight of brief": 0.3,
+        "Rewards can be": "0 to 1",
+        **dict(workbook._LEGEND),
     }
 
 
@@ -132,13 +137,49 @@ def test_a_run_of_a_model_has_its_requests_and_criteria(tmp_path: Path) -> None:
     with jg.Jury(model=judge, evaluators=[criteria]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
     rows = [row[:2] for row in export(tmp_path / "run")["Agents"].iter_rows(values_only=True)]
-    assert rows[-5:] == [
+    assert rows[-10:-5] == [
         ("Models", "scripted-judge"),
         ("Cost", "$0.0000, 1 request to models"),
         ("Weight of criteria", 1),
         ("Weight of criteria: date", 2),
         ("Weight of criteria: polite", 1),
     ]
+
+
+def test_what_does_not_apply_and_what_no_model_judged_is_told_beside_a_reward(
+    tmp_path: Path,
+) -> None:
+    @jg.evaluator(layer="check")
+    def dated(task: jg.Task, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict.not_applicable("no date was wanted")
+
+    @jg.evaluator(layer="check")
+    def kind(task: jg.Task, response: jg.Response) -> float:
+        raise RuntimeError("no dictionary")
+
+    judge = jg.testing.ScriptedJudge({"polite": True})
+    polite = jg.criteria({"polite": "It is polite."})
+    with (
+        jg.Jury(
+            model=judge,
+            evaluators=[dated, kind, polite],
+            reward={"dated": 1, "criteria": 4, "kind": 1},
+        ) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
+    book = export(tmp_path / "run")
+    (row,) = book["Rewards"].iter_rows(min_row=2, values_only=True)
+    *_, skipped, total, missing = row[6].splitlines()
+    assert (skipped, total) == (
+        "Not applicable, no effect: dated",
+        "Sum: 5 at best - 1 = 4",
+    )
+    assert missing.startswith("Not all was judged: kind: RuntimeError no dictionary")
+    assert missing.endswith("; it would be between 4 and 5")
+    facts = dict(row[:2] for row in book["Agents"].iter_rows(values_only=True))
+    assert facts["Rewards can be"] == "0 to 6"
+    assert "different components" in facts["Not applicable"]
 
 
 def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision
-from jurygraph.views.agents import UnitRewards, limits_of, rank_agents
+from jurygraph.views.agents import UnitRewards, conclude_ranking, limits_of, rank_agents
 
 
 def rewards(agent: str, *values: float | tuple[float, float]) -> list[UnitRewards]:
@@ -130,8 +130,46 @@ def test_limits_follow_from_weights_penalties_and_clip() -> None:
     plain = Decision(specs=(spec("good", 2.0, a=1.0), spec("bad", -0.5, b=1.0)))
     penalized = Decision(specs=(spec("rubric", 1.0, a=2.0, b=-1.0),))
     clipped = plain.model_copy(update={"clip": (0.0, 1.0)})
-    assert limits_of([plain]) == (-0.5, 2.0)
-    assert limits_of([penalized]) == (-0.5, 1.0)
-    assert limits_of([clipped]) == (0.0, 1.0)
-    assert limits_of([plain, penalized]) == (-0.5, 2.0)
-    assert limits_of([]) == pytest.approx((-float("inf"), float("inf")))
+    assert limits_of([plain], lowest_reward=0.0) == (-0.5, 2.0)
+    assert limits_of([penalized], lowest_reward=0.0) == (-0.5, 1.0)
+    assert limits_of([clipped], lowest_reward=0.0) == (0.0, 1.0)
+    assert limits_of([plain, penalized], lowest_reward=0.0) == (-0.5, 2.0)
+    assert limits_of([], lowest_reward=0.0) == pytest.approx((-float("inf"), float("inf")))
+
+
+def test_a_penalty_counts_by_all_gains_unless_a_reward_shows_that_some_do_not_apply() -> None:
+    weights = {"polite": 1.0, "step": 2.0, "invented": -1.0}
+    inputs = {
+        name: ComponentInput(
+            questions=(name,), weights=(1.0 if weight > 0 else -1.0,), input_weight=abs(weight)
+        )
+        for name, weight in weights.items()
+    }
+    spec = ComponentSpec(name="rubric", weight=1.0, combiner="flat", version="1", inputs=inputs)
+    decision = Decision(specs=(spec,))
+    assert limits_of([decision], lowest_reward=-0.3) == (-1 / 3, 1.0)
+    assert limits_of([decision], lowest_reward=-0.5) == (-1.0, 1.0)
+
+
+def test_an_interval_of_all_that_is_possible_tells_nothing() -> None:
+    agents = rank_agents([*rewards("best", 1.0, 0.0), *rewards("worst", 0.0, 0.5)], (-1 / 3, 1.0))
+    lead = agents[0].lead
+    assert lead is not None
+    assert lead.sentence == (
+        "best is ahead of worst, though how sure that is cannot be told from 2 tasks: the difference is 0.2500 "
+        "(-1.3333 to 1.3333, all that is possible, paired over 2 tasks; rough, with fewer than 20)."
+    )
+
+
+def test_many_differences_that_may_be_chance_have_one_conclusion() -> None:
+    several = [*rewards("a", 1.0, 0.5, 0.8), *rewards("b", 0.9, 0.6, 0.7)]
+    assert conclude_ranking(rank_agents(several, (0.0, 1.0))) == []  # its only sentence says it
+    several += rewards("c", 0.8, 0.7, 0.5)
+    expected = ["No agent is shown to be better than another: each difference may be chance."]
+    assert conclude_ranking(rank_agents(several, (0.0, 1.0))) == expected
+    clear = [
+        *rewards("a", *[0.8, 0.85] * 15),
+        *rewards("b", *[0.3] * 30),
+        *rewards("c", *[0.3] * 30),
+    ]
+    assert conclude_ranking(rank_agents(clear, (0.0, 1.0))) == []

@@ -83,6 +83,7 @@ def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
         "Lost 1: kind 0",  # no criterion, although its question has the name of one
         "Lost 0.75: rule “It names the rule.” 0",
         "Lost 0.25: next “It says what to do.” 0",
+        "Sum: 2 at best - 1 - 1 = 0",
     ]
     assert criterion_texts(decision, None) == {}
 

@@ -33,7 +33,7 @@ from jurygraph.agents.trajectory.calls import (
     messages_of,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import join_names, quote, shorten
+from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
@@ -89,13 +89,19 @@ class ToolsMatch(TrajectoryEvaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """Refuse a name in `only` that is no tool of the task: nothing would be compared, and everything match."""
+        """Refuse a name in `only` that is no tool of the task, and an action's that is nearly one.
+
+        The first would compare nothing and match everything; the second would match nothing.
+        """
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
             tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+            where = f"task {view.id!r}: {self.name}"
+            for action in view.reference_actions or ():  # which may know more tools than the task
+                if nearest_name(action.name, tool_names, likeness=0.8):
+                    require_known(f"{where}: reference_actions", [action.name], tool_names, "tool")
             tool_names |= {call.name for call in self._wanted_calls(view, ())}
-            where = f"task {view.id!r}: {self.name}: params.only"
-            require_known(where, self.settings.only, tool_names, "tool")
+            require_known(f"{where}: params.only", self.settings.only, tool_names, "tool")
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:

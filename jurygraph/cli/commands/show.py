@@ -240,12 +240,13 @@ def export(
     start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and
     texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
-    audit-bundle, parquet and xlsx need `-o`. A name that ends in .gz is compressed.
+    audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8
+    without a mark, so that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
     The first sheet of xlsx says which agent is better, and has the run's date, models, cost and weights; the second has
-    question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, failed rewards
-    first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it begins with;
-    control characters are escaped, and texts are cut at 32,767 characters.
+    question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
+    failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
+    begins with; control characters are escaped, and texts are cut at 32,767 characters.
 
     \b
     Example:

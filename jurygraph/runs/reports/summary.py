@@ -130,7 +130,7 @@ class FindingCounts(NamedTuple):
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response, "
             "has less than eight letters and is no whole line, or says nothing, as the reasons of the verdicts tell; "
-            "if your judge paraphrases, write `safety: {evidence: preferred}`"
+            "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 
 
@@ -357,8 +357,8 @@ class Summary:
         """Return a sentence on each evaluator that lacks what it needs of some tasks, by its first abstention."""
         sentences = []
         for name, number in sorted(self.unanswered_tasks.items()):
-            _, reason = self._abstentions[name]
-            cause = f" (first: {shorten(reason, 200)})" if reason else ""
+            response, reason = self._abstentions[name]
+            cause = f" (first {response}: {shorten(reason, 200)})" if reason else ""
             share = f"{number} of {self.tasks} tasks lack what it needs{cause}"
             sentences.append(f"{name}: {share}; give it to them, or take {name} out")
         return sentences

@@ -69,7 +69,10 @@ def require_run(folder: Path) -> None:
 
 
 def no_run_yet(folder: Path) -> InputError:
-    problem = "contains no run yet: planning was interrupted; run `jurygraph score` again"
+    problem = (
+        "contains no run yet: planning was interrupted (run `jurygraph score` again), "
+        "or no group is recorded so far"
+    )
     return InputError(f"{folder}: {problem}")
 
 
@@ -185,7 +188,8 @@ def acquire_lock(path: Path) -> IO[str]:
         description = _describe_holder(file)
         file.close()
         raise InputError(
-            f"{path.parent}: is being written by {description}; wait until it ends, or end it"
+            f"{path.parent}: is being written by {description}; wait until it ends, or end it "
+            "(if that is your own process: close its first writer, or name another folder)"
         ) from None
     except OSError as error:
         file.close()

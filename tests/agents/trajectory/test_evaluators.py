@@ -209,6 +209,12 @@ def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
         )
 
 
+def test_an_action_that_is_no_tool_is_refused() -> None:
+    actions = [{"name": "bok", "arguments": {}}]
+    with pytest.raises(PlanError, match=r"reference_actions: there is no tool 'bok'; did you mean"):
+        judge("tools.match", BOOKED, tools=TOOLS, reference_actions=actions)
+
+
 def test_results_are_those_of_their_calls_where_ids_come_again() -> None:
     again = [call("{}"), result("pending"), call("{}"), result("done")]
     assert judge("trajectory.loops", again).score == 1.0

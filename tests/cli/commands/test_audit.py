@@ -231,7 +231,7 @@ def test_a_folder_that_is_not_a_run_is_refused(
     before = sorted(tmp_path.rglob("*"))
     for name, state in (
         ("nothing", "does not exist; name the folder that `jurygraph score --out` made"),
-        ("planned", "contains no run yet: planning was interrupted; run `jurygraph score` again"),
+        ("planned", "contains no run yet: planning was interrupted (run `jurygraph score` again)"),
     ):
         ended = run(command[0], name, *command[1:])
         assert (ended.code, ended.out) == (2, "")

@@ -75,7 +75,8 @@ class TestCreateFolder:
             f"{PLANNING_FILE}-wal",
         ]
         with pytest.raises(
-            InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"
+            InputError,
+            match=r"contains no run yet: planning was interrupted .*, or no group is recorded so far",
         ):
             require_run(folder)
 

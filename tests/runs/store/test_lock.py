@@ -19,7 +19,7 @@ from jurygraph.runs.store.folder import acquire_lock, release_lock
 def test_a_second_writer_is_refused_and_the_holder_named(tmp_path: Path) -> None:
     lock_file = acquire_lock(tmp_path / "run.lock")
     holder = f"process {os.getpid()} on {socket.gethostname()} since "
-    message = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
+    message = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d.*\(if that is your own process: close"
     with pytest.raises(InputError, match=message):
         acquire_lock(tmp_path / "run.lock")
     release_lock(lock_file)
