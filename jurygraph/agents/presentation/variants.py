@@ -9,12 +9,14 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
+
+from jurygraph.schema import FrozenModel
 
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
@@ -82,8 +84,19 @@ class Layout(NamedTuple):
 
 
 FactDocument = tuple[Section, ...]
-_Data = TypeAdapter(dict[str, Any])
-_Records = TypeAdapter(list[FactRecord])
+_ReadRecords = list[Annotated[FactRecord, Field(min_length=1)]]
+
+
+class _DocumentData(FrozenModel):
+    """The parts of structured data, of their types exactly: a text is no list of sentences."""
+
+    model_config = ConfigDict(strict=True)
+
+    itinerary: _ReadRecords = []
+    stakeholders: dict[str, list[FactValue]] = {}
+    summary: dict[str, FactRecord] = {}
+    shared: _ReadRecords = []
+    tradeoffs: list[FactValue] = []
 
 
 def document_of(data: Any) -> FactDocument | None:
@@ -94,30 +107,22 @@ def document_of(data: Any) -> FactDocument | None:
     list of names) and `tradeoffs` (sentences).
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
-    allowed_parts = {*HEADINGS, "stakeholders"} - {"stakeholder"}
-    if not isinstance(parts, dict) or not parts or not parts.keys() <= allowed_parts:
-        return None
     try:
-        sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
-        for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
-            records = _records([{"text": sentence} for sentence in sentences])
-            sections.append(Section("stakeholder", records, name))
-        summary = _Data.validate_python(parts.get("summary", {}))
-        rows = [{"stakeholder": name, **statuses} for name, statuses in summary.items()]
-        sections.append(Section("summary", _records(rows)))
-        sections.append(Section("shared", _records(parts.get("shared", []))))
-        tradeoff_records = [{"text": sentence} for sentence in parts.get("tradeoffs", [])]
-        sections.append(Section("tradeoffs", _records(tradeoff_records)))
-    except (ValidationError, TypeError):
+        read_data = _DocumentData.model_validate(parts)
+    except ValidationError:
         return None
+    sections = [Section("itinerary", tuple(read_data.itinerary))]
+    for name, sentences in read_data.stakeholders.items():
+        sections.append(Section("stakeholder", _sentence_records(sentences), name))
+    rows = [{"stakeholder": name, **statuses} for name, statuses in read_data.summary.items()]
+    sections.append(Section("summary", tuple(rows)))
+    sections.append(Section("shared", tuple(read_data.shared)))
+    sections.append(Section("tradeoffs", _sentence_records(read_data.tradeoffs)))
     return tuple(section for section in sections if section.records) or None
 
 
-def _records(value: Any) -> tuple[FactRecord, ...]:
-    records = _Records.validate_python(value, strict=True)
-    if not all(records):
-        raise TypeError("a record has no field")
-    return tuple(records)
+def _sentence_records(sentences: Iterable[FactValue]) -> tuple[FactRecord, ...]:
+    return tuple({"text": sentence} for sentence in sentences)
 
 
 def data_of(document: FactDocument) -> JsonValue:
