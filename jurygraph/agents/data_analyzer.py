@@ -109,6 +109,9 @@ class Measure(NamedTuple):
     floor: Any
 
 
+NO_MEASURE = Measure(np.nan, np.nan, np.nan)
+
+
 def measure_mean(column: Floats, is_share: bool) -> Measure:
     """Return the mean of the numbers in a column [n], each a number; NaN without one.
 
@@ -118,7 +121,7 @@ def measure_mean(column: Floats, is_share: bool) -> Measure:
     values = column[~np.isnan(column)]
     rows = len(values)
     if not rows:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     mean = float(values.mean())
     error = float(values.std()) / rows**0.5
     if not is_share:
@@ -199,7 +202,7 @@ def measure_spread(rewards: Floats) -> Measure:
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     spread = float(values.std(ddof=1))
     if spread <= _ROUNDING_ERROR * (1.0 + float(np.abs(values).max())):
         return Measure(0.0, np.nan, np.nan)
@@ -220,10 +223,10 @@ def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2 or not len(reference):
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     distance = float(stats.wasserstein_distance(values - values.mean(), reference))
     if distance <= _ROUNDING_ERROR:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     return _build_measure(distance, float(np.log(distance)), 0.25)
 
 
