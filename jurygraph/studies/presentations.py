@@ -412,20 +412,33 @@ def responses_without_data(pairs: AnsweredTasks) -> list[tuple[Task, list[Respon
     return found
 
 
+async def _ask_each(
+    pairs: AnsweredTasks,
+    ask: Callable[[TaskView, Task, Response], Awaitable[T | None]],
+    advance: ProgressCallback,
+) -> dict[str, T]:
+    """Return what `ask` gives for each response, by its id, without those for which it gives None."""
+    by_id: dict[str, T] = {}
+    for task, responses in pairs:
+        view = TaskView(id=task.id, query=task.query)
+        answers = await gather_all(ask(view, task, response) for response in responses)
+        for response, answer in zip(responses, answers, strict=True):
+            if answer is not None:
+                by_id[response.id] = answer
+        advance(len(responses))
+    return by_id
+
+
 async def read_responses(
     pairs: AnsweredTasks, client: "JudgeClient", advance: ProgressCallback
 ) -> dict[str, Prose | str]:
     """Return each response as a model reads it, or the reason why it cannot, by its id. Raises what ends a run."""
-    by_id: dict[str, Prose | str] = {}
-    for task, responses in pairs:
-        view = TaskView(id=task.id, query=task.query)
+
+    async def read(view: TaskView, task: Task, response: Response) -> Prose | str:
         people = [person.id for person in task.stakeholders]
-        read = await gather_all(
-            read_prose(view, response, people, client) for response in responses
-        )
-        by_id |= {response.id: one for response, one in zip(responses, read, strict=True)}
-        advance(len(responses))
-    return by_id
+        return await read_prose(view, response, people, client)
+
+    return await _ask_each(pairs, read, advance)
 
 
 async def rewrite_responses(
@@ -440,20 +453,13 @@ async def rewrite_responses(
     Raises what ends a run.
     """
 
-    async def rewrite_one(response: Response) -> PresentationSet | None:
+    async def write(_: TaskView, __: Task, response: Response) -> PresentationSet | None:
         read = prose.get(response.id)
         if read is None:
             return await rewrite(response.data, client, versions)
         return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
 
-    by_id: dict[str, PresentationSet] = {}
-    for _, responses in pairs:
-        written_sets = await gather_all(map(rewrite_one, responses))
-        for response, reply in zip(responses, written_sets, strict=True):
-            if reply is not None:
-                by_id[response.id] = reply
-        advance(len(responses))
-    return by_id
+    return await _ask_each(pairs, write, advance)
 
 
 async def check_responses(
@@ -464,16 +470,15 @@ async def check_responses(
     written: Mapping[str, PresentationSet],
 ) -> dict[str, PresentationSet]:
     """Return what was written of the read responses, as far as a model reads the same in it. Raises what ends a run."""
-    by_id = dict(written)
-    for task, responses in pairs:
-        view = TaskView(id=task.id, query=task.query)
-        names = [response.id for response in responses if response.id in prose]
-        faithful_sets = await gather_all(
-            keep_faithful_variants(prose[name], view, written[name], client) for name in names
+
+    async def check(view: TaskView, _: Task, response: Response) -> PresentationSet | None:
+        if response.id not in prose:
+            return written.get(response.id)
+        return await keep_faithful_variants(
+            prose[response.id], view, written[response.id], client
         )
-        by_id |= zip(names, faithful_sets, strict=True)
-        advance(len(responses))
-    return by_id
+
+    return await _ask_each(pairs, check, advance)
 
 
 def generate_presentations(
