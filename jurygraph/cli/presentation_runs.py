@@ -98,7 +98,7 @@ def _read_prose(
     work = ModelWork(reader, "reads responses without data", number, number)
     read, options = _ask_first(work, partial(read_responses, texts), options)
     prose = {}
-    for name, found in (read or {}).items():
+    for name, found in read.items():
         if isinstance(found, str):
             print_message(f"{name} is left out: {found}")
         else:
@@ -126,21 +126,20 @@ def _write_presentations(
     work = ModelWork(authors.writer, "writes variants", number, number * variants_per_response)
     rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
     written_presentations, options = _ask_first(work, rewrite, options)
-    if written_presentations is None or authors.reader is None or not prose:
-        return written_presentations or {}, options
+    if not written_presentations or authors.reader is None or not prose:
+        return written_presentations, options
     requests = sum(len(written_presentations[name].variants) for name in prose)
     work = ModelWork(authors.reader, "reads what was written", number, requests)
     check = partial(check_responses, pairs, prose=prose, written=written_presentations)
-    faithful_sets, options = _ask_first(work, check, options)
-    return faithful_sets or {}, options
+    return _ask_first(work, check, options)
 
 
 def _ask_first(
-    work: ModelWork, ask: Callable[..., Awaitable[T]], options: ScoreOptions
-) -> tuple[T | None, ScoreOptions]:
+    work: ModelWork, ask: Callable[..., Awaitable[dict[str, T]]], options: ScoreOptions
+) -> tuple[dict[str, T], ScoreOptions]:
     """Return what `ask(client, advance=…)` makes of a model before scoring, and what it leaves of the limits.
 
-    Replies stay in the cache for the next time. A dry run says how much it is, and gives None.
+    Replies stay in the cache for the next time. A dry run says how much it is, and gives nothing.
     """
     limit = f"at most {work.requests} requests, and a repair of each"
     config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
@@ -148,7 +147,7 @@ def _ask_first(
         # An unknown name is refused before anything is paid for.
         open_backend(work.model, config.calls)
         print_message(f"{work.model} first {work.what}: {limit}; that is not in the estimate")
-        return None, options
+        return {}, options
     disable_tracing()
     # after that: it loads LangGraph
     from jurygraph.jury import Jury

@@ -4,11 +4,11 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 
+T = TypeVar("T")
 ORIGINAL_FAMILY = "original"
 REPEAT_FAMILY = "repeat"
 UNCHANGED_FAMILIES = (ORIGINAL_FAMILY, REPEAT_FAMILY)

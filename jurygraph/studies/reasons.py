@@ -5,8 +5,8 @@ Texts are vectors of unit length: by words (TF-IDF), or by an embedder.
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,21 +32,15 @@ def tf_idf(texts: Sequence[str]) -> Any:
     """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
     from scipy import sparse
 
-    column_by_word: dict[str, int] = {}
-    cells: list[tuple[int, int, int]] = []
-    for row, text in enumerate(texts):
-        words = Counter(_WORD.findall(fold_text(text)))
-        for word, count in words.items():
-            column = column_by_word.setdefault(word, len(column_by_word))
-            cells.append((row, column, count))
-    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
-    size = len(column_by_word)
-    texts_with_word = np.bincount(columns, minlength=size)
-    inverse_document_frequency = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
-    weights = counts * inverse_document_frequency[columns]
-    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    unit_weights = weights / lengths[rows]
-    return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))
+    words_by_text = [_WORD.findall(fold_text(text)) for text in texts]
+    rows = np.repeat(np.arange(len(texts)), [len(words) for words in words_by_text])
+    vocabulary, columns = np.unique(list(chain.from_iterable(words_by_text)), return_inverse=True)
+    shape = (len(texts), max(1, len(vocabulary)))
+    counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)  # summed by cell
+    texts_with_word = (counts > 0).sum(axis=0)
+    weights = counts * (1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word)))
+    lengths = np.sqrt(weights.power(2).sum(axis=1))
+    return sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ weights.tocsr()
 
 
 class EmbeddedTexts:
