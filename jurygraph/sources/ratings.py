@@ -172,37 +172,29 @@ def read_rated_texts(
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
-    """Return the rows of a CSV file with their labels as numbers, if all are numerals."""
-    if not is_csv(Path(file.path)):
-        return file
-    labels = [vote.label for _, vote in file.rows if vote.label is not None]
-    _refuse_decimal_commas(file)
-    if not all(NUMERAL.fullmatch(str(label)) for label in labels):
+    """Return the rows of a CSV file with their labels as numbers, if all are numerals.
+
+    Raises `InputError` for a decimal comma or an infinite number among them: it would make words of all.
+    """
+    labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
+    are_numbers = all(NUMERAL.fullmatch(text) or DECIMAL_COMMA.fullmatch(text) for text in labels)
+    if not is_csv(Path(file.path)) or not are_numbers:
         return file
     rows = []
     for position, vote in file.rows:
-        number = None if vote.label is None else float(vote.label)
-        if number is not None and not math.isfinite(number):
-            column = file.columns["label"]
-            problem = Problem((column,), f"is {quote(str(vote.label))}", "write a finite number")
-            raise_field_error(f"{file.path}, {position}", problem)
-        rows.append((position, vote.model_copy(update={"label": number})))
+        if vote.label is not None:
+            number = _parse_label(f"{file.path}, {position}", file.columns["label"], str(vote.label))
+            vote = vote.model_copy(update={"label": number})
+        rows.append((position, vote))
     return replace(file, rows=tuple(rows))
 
 
-def _refuse_decimal_commas(file: FileRows[V]) -> None:
-    """Raise `InputError` for numbers with decimal commas, which would be words, where all labels are numbers."""
-    with_comma = []
-    for position, vote in file.rows:
-        text = "" if vote.label is None else str(vote.label)
-        if DECIMAL_COMMA.fullmatch(text):
-            with_comma.append((position, text))
-        elif text and not NUMERAL.fullmatch(text):
-            return
-    if with_comma:
-        position, text = with_comma[0]
-        problem = describe_decimal_comma((file.columns["label"],), text)
-        raise_field_error(f"{file.path}, {position}", problem)
+def _parse_label(location: str, column: str, text: str) -> float:
+    if DECIMAL_COMMA.fullmatch(text):
+        raise_field_error(location, describe_decimal_comma((column,), text))
+    if not math.isfinite(float(text)):
+        raise_field_error(location, Problem((column,), f"is {quote(text)}", "write a finite number"))
+    return float(text)
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
