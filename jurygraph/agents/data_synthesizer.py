@@ -194,7 +194,9 @@ def _becomes_wrong(text: str, step: arithmetic.CalculationStep, edit: TextEdit) 
     end = step.end + len(edited_text) - len(text) + CONTEXT_CHARACTERS
     line = edited_text[offset:end].partition("\n")[0]
     edited_steps = arithmetic.steps(line)
-    return any(edited.start == step.start - offset and not edited.is_right for edited in edited_steps)
+    return any(
+        edited.start == step.start - offset and not edited.is_right for edited in edited_steps
+    )
 
 
 def _shift_numeral(numeral: str, by: int) -> str:

@@ -183,7 +183,9 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     rows = []
     for position, vote in file.rows:
         if vote.label is not None:
-            number = _parse_label(f"{file.path}, {position}", file.columns["label"], str(vote.label))
+            number = _parse_label(
+                f"{file.path}, {position}", file.columns["label"], str(vote.label)
+            )
             vote = vote.model_copy(update={"label": number})
         rows.append((position, vote))
     return replace(file, rows=tuple(rows))
@@ -193,7 +195,9 @@ def _parse_label(location: str, column: str, text: str) -> float:
     if DECIMAL_COMMA.fullmatch(text):
         raise_field_error(location, describe_decimal_comma((column,), text))
     if not math.isfinite(float(text)):
-        raise_field_error(location, Problem((column,), f"is {quote(text)}", "write a finite number"))
+        raise_field_error(
+            location, Problem((column,), f"is {quote(text)}", "write a finite number")
+        )
     return float(text)
 
 

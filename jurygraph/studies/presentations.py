@@ -475,9 +475,7 @@ async def check_responses(
     async def check(view: TaskView, _: Task, response: Response) -> PresentationSet | None:
         if response.id not in prose:
             return written.get(response.id)
-        return await keep_faithful_variants(
-            prose[response.id], view, written[response.id], client
-        )
+        return await keep_faithful_variants(prose[response.id], view, written[response.id], client)
 
     return await _ask_each(pairs, check, advance)
 

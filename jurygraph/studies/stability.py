@@ -370,9 +370,7 @@ def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
     }
 
 
-def _of_size(
-    units: Iterable[ScoredPresentations], stakeholders: int
-) -> list[ScoredPresentations]:
+def _of_size(units: Iterable[ScoredPresentations], stakeholders: int) -> list[ScoredPresentations]:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
 

@@ -92,11 +92,11 @@ class _DocumentData(FrozenModel):
 
     model_config = ConfigDict(strict=True)
 
-    itinerary: _ReadRecords = []
-    stakeholders: dict[str, list[FactValue]] = {}
-    summary: dict[str, FactRecord] = {}
-    shared: _ReadRecords = []
-    tradeoffs: list[FactValue] = []
+    itinerary: _ReadRecords = Field(default_factory=list)
+    stakeholders: dict[str, list[FactValue]] = Field(default_factory=dict)
+    summary: dict[str, FactRecord] = Field(default_factory=dict)
+    shared: _ReadRecords = Field(default_factory=list)
+    tradeoffs: list[FactValue] = Field(default_factory=list)
 
 
 def document_of(data: Any) -> FactDocument | None:
