@@ -184,14 +184,13 @@ def match_reasons(
     own_cosines = []
     other_cosines = []
     units = []
-    for row in np.flatnonzero(has_both).tolist():
-        peers = np.flatnonzero(has_reason & (item == item[row]) & (reviewer != reviewer[row]))
-        if len(peers):
-            rows = np.array([row, *peers.tolist()])
-            (peer_cosines,) = cosines(vectors, np.array([count + row]), rows)
-            own_cosines.append(float(peer_cosines[0]))
-            other_cosines.append(float(peer_cosines[1:].mean()))
-            units.append(int(reviewer[row]))
+    for row in np.flatnonzero(has_both):
+        is_peer = has_reason & (item == item[row]) & (reviewer != reviewer[row])
+        if is_peer.any():
+            judge_row = np.array([count + row])
+            own_cosines.append(cosines(vectors, judge_row, np.array([row])).mean())
+            other_cosines.append(cosines(vectors, judge_row, np.flatnonzero(is_peer)).mean())
+            units.append(reviewer[row])
     if not own_cosines:
         return ReasonMatch(0, None, None, None)
     by_reviewer = mean_over(np.subtract(own_cosines, other_cosines), units)
