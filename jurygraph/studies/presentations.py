@@ -4,7 +4,7 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -335,12 +335,16 @@ def read_weights(path: Path) -> OwnWeights:
 
 
 def check_stakeholder_weights(
-    own_weights: OwnWeights, people: Mapping[str, Set[str]]
-) -> str | None:
-    """Return a note on tasks without weights, by the stakeholders of each scored task; None if all have them.
+    own_weights: OwnWeights, scores: Iterable[PresentationScore]
+) -> Iterator[str]:
+    """Yield a note on the tasks of scores that have no weights, if there are some.
 
     Raises InputError where the weights are of no task, or of other stakeholders than a task has.
     """
+    people = {}
+    for score in scores:
+        if score.utilities and score.task is not None:
+            people[score.task] = score.utilities.keys()
     weighted_tasks = own_weights.by_task.keys() & people.keys()
     if not weighted_tasks:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
@@ -354,28 +358,25 @@ def check_stakeholder_weights(
             problem = f"the weights of task {quote(task)} are of {found}"
             raise InputError(f"{own_weights.name}: {problem}; write those of {people_text}")
     left_out = len(people) - len(weighted_tasks)
-    if not left_out:
-        return None
-    return f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
+    if left_out:
+        yield f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
 
 
 def fixed_weights(
-    people: tuple[str, ...],
-    difficulty: Mapping[str, float],
-    task: str | None,
-    own_weights: OwnWeights | None,
+    score: PresentationScore, own_weights: OwnWeights | None
 ) -> dict[str, np.ndarray]:
-    """Return the weights [n] of `people` by the name of each weighting that is defined for them.
+    """Return the weights [n] of the stakeholders with utilities, by the name of each weighting that is defined.
 
     They are uniform, DecompR's for each τ of `TEMPERATURES` where every difficulty is known, and those of a file.
     """
+    people = list(score.utilities)
     by_name = {UNIFORM_WEIGHTS_NAME: np.full(len(people), 1.0 / len(people))}
-    if all(person in difficulty for person in people):
-        d = [difficulty[person] for person in people]
+    if score.difficulty.keys() >= score.utilities.keys():
+        d = [score.difficulty[person] for person in people]
         for tau in TEMPERATURES:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if own_weights is not None and task is not None and task in own_weights.by_task:
-        weights = own_weights.by_task[task]
+    if own_weights is not None and score.task in own_weights.by_task:
+        weights = own_weights.by_task[score.task]
         by_name[own_weights.name] = np.array([weights[person] for person in people])
     return by_name
 

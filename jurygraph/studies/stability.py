@@ -289,7 +289,9 @@ def measure_stability(
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
-    missing_weights = _check_weights_of_tasks(own_weights, rows)
+    weight_notes: list[str] = []
+    if own_weights is not None:
+        weight_notes += check_stakeholder_weights(own_weights, rows)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
@@ -312,24 +314,11 @@ def measure_stability(
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
     notes = list(_notes(presentations, every_unit, figures["ratios"]))
-    if missing_weights:
-        notes.append(missing_weights)
+    notes += weight_notes
     plot = _noise_plot(figures["noise"], list(by_protocol), len(sizes))
     tasks = len({unit.cluster for unit in every_unit})
     conclusion = conclude_stability(figures["ratios"], tasks)
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
-
-
-def _check_weights_of_tasks(
-    own_weights: OwnWeights | None, rows: Sequence[PresentationScore]
-) -> str | None:
-    if own_weights is None:
-        return None
-    people = {}
-    for row in rows:
-        if row.utilities and row.task is not None:
-            people[row.task] = row.utilities.keys()
-    return check_stakeholder_weights(own_weights, people)
 
 
 def _units_by_family(
@@ -526,10 +515,8 @@ def _reweight_units(
         if unit.rows[0].weights:
             rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
-            people = tuple(row.utilities)
-            utilities = np.array([row.utilities[person] for person in people])
-            weightings = fixed_weights(people, row.difficulty, row.task, own_weights)
-            for name, weights in weightings.items():
+            utilities = np.array(list(row.utilities.values()))
+            for name, weights in fixed_weights(row, own_weights).items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, reweighted_rows in rows.items():
