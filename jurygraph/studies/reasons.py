@@ -34,8 +34,11 @@ def tf_idf(texts: Sequence[str]) -> Any:
 
     words_by_text = [_WORD.findall(fold_text(text)) for text in texts]
     rows = np.repeat(np.arange(len(texts)), [len(words) for words in words_by_text])
-    vocabulary, columns = np.unique(list(chain.from_iterable(words_by_text)), return_inverse=True)
-    shape = (len(texts), max(1, len(vocabulary)))
+    column_by_word: dict[str, int] = {}
+    columns = []
+    for word in chain.from_iterable(words_by_text):
+        columns.append(column_by_word.setdefault(word, len(column_by_word)))
+    shape = (len(texts), max(1, len(column_by_word)))
     counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)  # summed by cell
     texts_with_word = (counts > 0).sum(axis=0)
     weights = counts * (1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word)))
