@@ -280,16 +280,15 @@ def _ground_record(
     problem = NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
         found: dict[str, Passage] = {}
-        values: dict[str, JsonValue] = {}
         missing = []
         for name, field in fields.items():
             value_passage = _locate_value(text, field, record[name], passage)
             if value_passage is not None:
                 found[name] = value_passage
-                values[name] = _value(field, record[name], value_passage)
             elif not field.optional:
                 missing.append(name)
         if not missing:
+            values = {name: _value(fields[name], record[name], found[name]) for name in found}
             complete.append(_GroundedRecord(passage, found, values))
         elif index == 0:
             problem = _missing_message(fields[missing[0]], missing[0])

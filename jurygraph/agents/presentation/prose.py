@@ -10,7 +10,7 @@ import hashlib
 import random
 import re
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -465,16 +465,15 @@ async def keep_faithful_variants(
     )
     found = PresentationSet(written_presentations.original)
     found.add(replace(written_presentations, variants=[]))
-    texts: dict[str, dict[str, JsonValue]] = {}
+    texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)
     for variant, difference in zip(written_presentations.variants, checks, strict=True):
-        family_texts = texts.setdefault(variant.family, {})
         if difference is None:
-            family_texts[variant.text] = variant.data
+            texts[variant.family][variant.text] = variant.data
         else:
             found.discard(variant.family, difference)
     versions = Counter(variant.family for variant in written_presentations.variants)
-    for family, family_texts in texts.items():
-        found.add_family(family, family_texts, versions[family], "are left")
+    for family, number in versions.items():
+        found.add_family(family, texts[family], number, "are left")
     return found
 
 

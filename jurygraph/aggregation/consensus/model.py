@@ -494,7 +494,7 @@ def _scale_rows(confusion: Floats) -> Floats:
 
 
 IntervalKind = Literal["t", "bootstrap"]
-Bounds = tuple[float, float] | tuple[None, None]
+Bounds = tuple[float | None, float | None]
 
 HIGH_AMBIGUITY = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
@@ -699,8 +699,7 @@ def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0
     lowest = float(values.min())
     highest = float(values.max())
     estimate = bounded_interval(sums, sizes, lowest, highest, more_variance)
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return None, None
+    assert estimate is not None, "an agent that is scored has items"
     return estimate.low, estimate.high
 
 

@@ -551,18 +551,17 @@ def _read_names(text: str) -> list[str]:
         located_names = [
             ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
         ]
-    names = [name for _, name in located_names]
-    folded_names: set[str] = set()
+    name_by_folded: dict[str, str] = {}
     for location, name in located_names:
         if not _FILE_NAME.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
             raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
-        if name.casefold() in folded_names:
+        if name.casefold() in name_by_folded:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
-        folded_names.add(name.casefold())
-    if not names:
+        name_by_folded[name.casefold()] = name
+    if not name_by_folded:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
-    return names
+    return list(name_by_folded.values())
 
 
 def _read_responses(folder: Path) -> Iterator[SheetItem]:
