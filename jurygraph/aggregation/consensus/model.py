@@ -411,10 +411,10 @@ class FitProblem:
 
     def _log_prior(self, model: Model) -> float:
         tiny = np.finfo(np.float64).tiny
-        share = self._settings.prior_mu - 1.0
-        cell = self._settings.prior_confusion - 1.0
-        log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
-        return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
+        of_shares = float(np.log(model.prior + tiny).sum())
+        of_cells = float(np.log(model.confusion + tiny).sum())
+        settings = self._settings
+        return (settings.prior_mu - 1.0) * of_shares + (settings.prior_confusion - 1.0) * of_cells
 
     def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
