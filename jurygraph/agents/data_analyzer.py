@@ -251,7 +251,7 @@ CALIBRATION_STEPS = 20  # the number of steps after which it is known what confl
 
 
 class Reference(NamedTuple):
-    """What the first steps of a stream say of all: which components are `opposed`, and which are shares, in [0, 1].
+    """Facts of a stream's first steps by which all are measured: its `opposed` components, and `shares`, in [0, 1].
 
     `conflict` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each step's
     mean; NaN, and empty, before they are known.
@@ -264,7 +264,7 @@ class Reference(NamedTuple):
 
 
 def learn_reference(first_steps: Sequence[TrainingStep]) -> Reference:
-    """Return what the first step says, or the first twenty; rewards and conflict need all of these."""
+    """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = first_steps[0].components
     shares = []
     for name, column in components.items():
