@@ -375,7 +375,7 @@ def fixed_weights(
         d = [score.difficulty[person] for person in people]
         for tau in TEMPERATURES:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if own_weights is not None and score.task in own_weights.by_task:
+    if own_weights is not None and score.task is not None and score.task in own_weights.by_task:
         weights = own_weights.by_task[score.task]
         by_name[own_weights.name] = np.array([weights[person] for person in people])
     return by_name

@@ -228,22 +228,15 @@ def _read_value(text: str) -> Any:
 
 
 def parse(text: str) -> FactDocument:
-    """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
+    """Return the document that a text by `render` says, whatever its layout."""
     sections: list[Section] = []
-    kinds: dict[str, str] = {}
-    for section_kind, titles in HEADINGS.items():
-        if section_kind != "stakeholder":
-            kinds |= dict.fromkeys(titles, section_kind)
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
-        kind = kinds.get(heading, "stakeholder")
+        kinds = [kind for kind, titles in HEADINGS.items() if heading in titles]
+        kind = kinds[0] if kinds else "stakeholder"
         name = ""
         if kind == "stakeholder":
-            prefix = next(
-                (title for title in HEADINGS[kind] if heading.startswith(f"{title} ")), None
-            )
-            if prefix is None:
-                raise ValueError(f"{heading!r} is no heading")
+            prefix = next(title for title in HEADINGS[kind] if heading.startswith(f"{title} "))
             name = str(_read_value(heading.removeprefix(f"{prefix} ")))
         sections.append(Section(kind, tuple(_parse_section_records(lines)), name))
     return tuple(sections)
@@ -278,14 +271,8 @@ def _parse_record(line: str) -> FactRecord:
     pattern = _CLAUSE if line.startswith("Its ") else _FIELD_VALUE_PAIR
     plain_line = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
-    end = 0
     for match in pattern.finditer(plain_line):
-        if match.start() != end:
-            break
         record[str(_read_value(match["field"]))] = _read_value(match["value"])
-        end = match.end()
-    if end != len(plain_line):
-        raise ValueError(f"{line!r} is no record")
     return record
 
 
