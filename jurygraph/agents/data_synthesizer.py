@@ -130,13 +130,12 @@ _VALUE_OF_WORD |= {
 _NUMBER_SHIFTS = (1, 2, 3, 10)
 
 
-def right_steps(text: str) -> list[arithmetic.CalculationStep]:
-    """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
-    return [
-        step
-        for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
-        if step.is_right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
-    ]
+def right_steps(text: str) -> Iterator[tuple[arithmetic.CalculationStep, re.Match[str]]]:
+    """Yield each of the first 50 calculations that is exactly right and ends in a plain number, with that number."""
+    for step in arithmetic.steps(text)[:MAX_CALCULATIONS]:
+        numeral = _LAST_NUMERAL.search(step.quote)
+        if numeral is not None and step.is_right and step.claimed == step.value:
+            yield step, numeral
 
 
 class CorrectAnswer(NamedTuple):
@@ -167,10 +166,8 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
 
 def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
-    for index, step in enumerate(right_steps(text)):
-        numeral = _LAST_NUMERAL.search(step.quote)
+    for index, (step, numeral) in enumerate(right_steps(text)):
         by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
-        assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
         replacement = _shift_numeral(original, by)
         start, end = numeral.span(1)
