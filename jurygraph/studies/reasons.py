@@ -95,7 +95,6 @@ def relate_reasons(
     score: Floats,
     reasons: Sequence[str],
     vectorize: Vectorizer,
-    seed: int = 0,
 ) -> MantelTest:
     """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
 
@@ -114,7 +113,7 @@ def relate_reasons(
         similarity[pairs] += cosines(vectors, positions, positions)
         agreement[pairs] -= np.abs(scores[:, None] - scores)
     number = np.where(common >= MIN_SHARED_ITEMS, common, np.nan)
-    return mantel(similarity / number, agreement / number, seed)
+    return mantel(similarity / number, agreement / number)
 
 
 def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
