@@ -459,14 +459,19 @@ async def keep_faithful_variants(
     They are counted in `discarded` and `broken`. A family that has fewer versions left is undefined for this response.
     Raises the errors that end a run.
     """
-    checks = await gather_all(
-        _find_difference(prose, view, variant.text, client)
-        for variant in written_presentations.variants
-    )
+
+    async def find_difference(variant: Presentation) -> str | None:
+        response = prose.response.model_copy(update={"text": variant.text})
+        read = await read_prose(view, response, prose.people, client)
+        if isinstance(read, str):
+            return UNREADABLE_REASON
+        return first_difference(prose.said, read.said)
+
+    differences = await gather_all(map(find_difference, written_presentations.variants))
     found = PresentationSet(written_presentations.original)
     found.add(replace(written_presentations, variants=[]))
     texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)
-    for variant, difference in zip(written_presentations.variants, checks, strict=True):
+    for variant, difference in zip(written_presentations.variants, differences, strict=True):
         if difference is None:
             texts[variant.family][variant.text] = variant.data
         else:
@@ -475,11 +480,3 @@ async def keep_faithful_variants(
     for family, number in versions.items():
         found.add_family(family, texts[family], number, "are left")
     return found
-
-
-async def _find_difference(
-    prose: Prose, view: TaskView, text: str, client: "JudgeClient"
-) -> str | None:
-    response = prose.response.model_copy(update={"text": text})
-    read = await read_prose(view, response, prose.people, client)
-    return UNREADABLE_REASON if isinstance(read, str) else first_difference(prose.said, read.said)
