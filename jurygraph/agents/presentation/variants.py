@@ -73,11 +73,14 @@ class Section(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The form of the itinerary and of the rest of a document, its headings, bullets, emphasis and indent."""
+    """The form of the itinerary and of the rest of a document, its bullets, emphasis and indent.
+
+    `heading` is the position of its headings among those of each kind in `HEADINGS`.
+    """
 
     itinerary: LayoutFormat = "bullets"
     rest: LayoutFormat = "bullets"
-    headings: Mapping[str, int] = {}
+    heading: int = 0
     bullet: str = "-"
     emphasis: str = ""
     indent: str = ""
@@ -159,7 +162,7 @@ def canonical_form(document: FactDocument) -> str:
 def render(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
     blocks = []
     for section in document:
-        heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]
+        heading = HEADINGS[section.kind][layout.heading]
         if section.kind == "stakeholder":
             heading = f"{heading} {_write_value(section.name)}"
         form = layout.itinerary if section.kind == "itinerary" else layout.rest
@@ -393,7 +396,7 @@ def _reformat(document: FactDocument, rng: random.Random) -> Iterator[tuple[Fact
 
 def _headings(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     for number in range(1, len(HEADINGS["itinerary"])):
-        yield document, Layout(headings=dict.fromkeys(HEADINGS, number))
+        yield document, Layout(heading=number)
 
 
 def _typography_variants(
