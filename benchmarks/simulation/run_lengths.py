@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import (
     CALIBRATION_STEPS,
-    OPPOSED_COMPONENTS,
     DriftTests,
     Measure,
-    centered_rewards,
-    conflict_limit,
-    disagreement,
+    learn_reference,
     limits,
     measure_series,
-    series_of,
 )
 
 _CHUNK = 250
@@ -50,15 +46,12 @@ class RunLengths(NamedTuple):
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
     first = unchanged_steps(seed, CALIBRATION_STEPS)
-    series = series_of(first[0], OPPOSED_COMPONENTS, ("repetition",))
-    conflict = conflict_limit([disagreement(step, OPPOSED_COMPONENTS) for step in first])
-    reference = np.concatenate([centered_rewards(step) for step in first])
+    reference = learn_reference(first)
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
-        measured += [
-            measure_series(step, series, OPPOSED_COMPONENTS, conflict, reference)
-            for step in unchanged_steps(drawn, _CHUNK)
-        ]
+        for step in unchanged_steps(drawn, _CHUNK):
+            series, measures = zip(*measure_series(step, reference, ("repetition",)), strict=True)
+            measured.append(Measure(*np.array(measures).T))
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 

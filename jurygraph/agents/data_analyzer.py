@@ -13,7 +13,7 @@ the run length without a change is no shorter; learning while C is raised costs 
 below ½, so that a CUSUM that rose early comes down again.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -109,6 +109,9 @@ class Measure(NamedTuple):
     floor: Any
 
 
+NO_MEASURE = Measure(np.nan, np.nan, np.nan)
+
+
 def measure_mean(column: Floats, is_share: bool) -> Measure:
     """Return the mean of the numbers in a column [n], each a number; NaN without one.
 
@@ -118,7 +121,7 @@ def measure_mean(column: Floats, is_share: bool) -> Measure:
     values = column[~np.isnan(column)]
     rows = len(values)
     if not rows:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     mean = float(values.mean())
     error = float(values.std()) / rows**0.5
     if not is_share:
@@ -199,7 +202,7 @@ def measure_spread(rewards: Floats) -> Measure:
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     spread = float(values.std(ddof=1))
     if spread <= _ROUNDING_ERROR * (1.0 + float(np.abs(values).max())):
         return Measure(0.0, np.nan, np.nan)
@@ -220,10 +223,10 @@ def measure_shape(rewards: Floats, reference: Floats) -> Measure:
     """
     values = rewards[~np.isnan(rewards)]
     if len(values) < 2 or not len(reference):
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     distance = float(stats.wasserstein_distance(values - values.mean(), reference))
     if distance <= _ROUNDING_ERROR:
-        return Measure(np.nan, np.nan, np.nan)
+        return NO_MEASURE
     return _build_measure(distance, float(np.log(distance)), 0.25)
 
 
@@ -232,7 +235,7 @@ class Series(NamedTuple):
 
     name: str
     adverse: Direction
-    is_share: bool
+    is_share: bool = False
     is_logarithm: bool = False
 
     def to_value(self, score: float) -> float:
@@ -242,73 +245,69 @@ class Series(NamedTuple):
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2) if self.is_share else score
 
 
-def series_of(
-    step: TrainingStep, opposed: Sequence[str], penalties: Collection[str]
-) -> tuple[Series, ...]:
-    """Return the series of a stream, given its first step. A component is a share if it is in [0, 1] there."""
-    series = [
-        Series("reward", "down", False),
-        Series("spread", "down", False, is_logarithm=True),
-        Series("shape", "up", False, is_logarithm=True),
-    ]
-    for name, column in step.components.items():
-        is_share = not ((column < 0.0) | (column > 1.0)).any()
-        series.append(
-            Series(f"{COMPONENT_PREFIX}{name}", "up" if name in penalties else "down", is_share)
-        )
-    series.append(Series("failed", "up", True))
-    if step.lengths is not None:
-        series += [Series("length", "up", False), Series("length_reward", "up", False)]
+OPPOSED_COMPONENTS = ("accuracy", "format", "steps")
+"""The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
+CALIBRATION_STEPS = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
+
+
+class Reference(NamedTuple):
+    """Facts of a stream's first steps by which all are measured: its `opposed` components, and `shares`, in [0, 1].
+
+    `conflict` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each step's
+    mean; NaN, and empty, before they are known.
+    """
+
+    opposed: Sequence[str]
+    shares: Collection[str]
+    conflict: float
+    rewards: Floats
+
+
+def learn_reference(first_steps: Sequence[TrainingStep]) -> Reference:
+    """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
+    components = first_steps[0].components
+    shares = []
+    for name, column in components.items():
+        if not ((column < 0.0) | (column > 1.0)).any():
+            shares.append(name)
+    opposed = [name for name in OPPOSED_COMPONENTS if name in components]
+    if len(opposed) < 2:
+        opposed = []
+    if len(first_steps) < CALIBRATION_STEPS:
+        return Reference(opposed, shares, float("nan"), np.empty(0))
+    rewards = np.concatenate([centered_rewards(step) for step in first_steps])
+    conflict = float("nan")
     if opposed:
-        series.append(Series("conflict", "up", True))
-    if step.groups is not None:
-        series.append(Series("saturation", "up", True))
-    return tuple(series)
+        conflict = conflict_limit([disagreement(step, opposed) for step in first_steps])
+    return Reference(opposed, shares, conflict, rewards)
 
 
 def measure_series(
-    step: TrainingStep,
-    series: Collection[Series],
-    opposed: Sequence[str],
-    conflict: float,
-    reference: Floats,
-) -> Measure:
-    """Return every series of a step, [S] in their order; NaN if it has no value.
-
-    `conflict` is the least D_pair of a row in conflict, and `reference` the rewards of the first steps, less each
-    step's mean; NaN, and empty, before they are known.
-    """
-    measures = []
-    for member in series:
-        if member.name == "length_reward":
-            assert step.lengths is not None  # or the series would not exist
-            r = length_correlation(step.lengths, step.rewards, step.groups)
-            measures.append(_build_measure(r, r, len(step.rewards) ** -0.5))
-        elif member.name == "spread":
-            measures.append(measure_spread(step.rewards))
-        elif member.name == "shape":
-            measures.append(measure_shape(step.rewards, reference))
-        else:
-            column = _column_of(member.name, step, opposed, conflict)
-            measures.append(measure_mean(column, member.is_share))
-    return Measure(*np.array(measures).T)
-
-
-def _column_of(name: str, step: TrainingStep, opposed: Sequence[str], conflict: float) -> Floats:
-    """Return the numbers whose mean is the value of a series; of a share other than a component, they are 0 or 1."""
-    if name.startswith(COMPONENT_PREFIX):
-        return step.components[name.removeprefix(COMPONENT_PREFIX)]
-    if name == "failed":
-        return np.where(np.isnan(step.rewards), 1.0, 0.0)
-    if name == "saturation":
-        assert step.groups is not None  # or the series would not exist
-        return saturation(step.rewards, step.groups)
-    if name == "conflict":
-        pairs = disagreement(step, opposed)
-        return np.where(np.isnan(pairs - conflict), np.nan, pairs >= conflict - MIN_RELATIVE_SD)
-    column = step.rewards if name == "reward" else step.lengths
-    assert column is not None  # or the series would not exist
-    return column
+    step: TrainingStep, reference: Reference, penalties: Collection[str]
+) -> Iterator[tuple[Series, Measure]]:
+    """Yield the series of a step, each with its measure, which is NaN if it has no value."""
+    yield Series("reward", "down"), measure_mean(step.rewards, is_share=False)
+    yield Series("spread", "down", is_logarithm=True), measure_spread(step.rewards)
+    shape = measure_shape(step.rewards, reference.rewards)
+    yield Series("shape", "up", is_logarithm=True), shape
+    for name, column in step.components.items():
+        adverse: Direction = "up" if name in penalties else "down"
+        series = Series(f"{COMPONENT_PREFIX}{name}", adverse, name in reference.shares)
+        yield series, measure_mean(column, series.is_share)
+    failed = np.where(np.isnan(step.rewards), 1.0, 0.0)
+    yield Series("failed", "up", is_share=True), measure_mean(failed, is_share=True)
+    if step.lengths is not None:
+        yield Series("length", "up"), measure_mean(step.lengths, is_share=False)
+        r = length_correlation(step.lengths, step.rewards, step.groups)
+        yield Series("length_reward", "up"), _build_measure(r, r, len(step.rewards) ** -0.5)
+    if reference.opposed and step.components.keys() >= set(reference.opposed):
+        pairs = disagreement(step, reference.opposed)
+        is_conflict = pairs >= reference.conflict - MIN_RELATIVE_SD
+        conflict = np.where(np.isnan(pairs - reference.conflict), np.nan, is_conflict)
+        yield Series("conflict", "up", is_share=True), measure_mean(conflict, is_share=True)
+    if step.groups is not None:
+        saturated = saturation(step.rewards, step.groups)
+        yield Series("saturation", "up", is_share=True), measure_mean(saturated, is_share=True)
 
 
 CUSUM_REFERENCES = (0.25, 1.0)
@@ -443,9 +442,6 @@ class DriftTests:
 
 MIN_STEPS = SCORES_BEFORE_TESTS + 1  # the first step at which anything is tested
 MAX_ARL = 1e9
-OPPOSED_COMPONENTS = ("accuracy", "format", "steps")
-"""The components whose disagreement is conflict, if at least two of them exist (MACRM)."""
-CALIBRATION_STEPS = 20  # the number of steps after which it is known what conflict is, and how rewards are distributed
 LEARNING_FROM_FIRST_STEPS = ("shape", "conflict")
 """Series that compare with the first steps, and have no value in them."""
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
@@ -503,10 +499,7 @@ class Analyzer:
         self.normal_scores: list[Floats] = []
         self.alerts: list[Alert] = []
         self._scores: list[Floats] = []
-        self._conflict = float("nan")
-        self._first_pairs: list[Floats] = []
-        self._first_rewards: list[Floats] = []
-        self._reference: Floats = np.empty(0)
+        self._first_steps: list[TrainingStep] = []
         self._last_alert: dict[str, Alert] = {}
         self._last_hack_step: int | None = None
 
@@ -520,12 +513,14 @@ class Analyzer:
         Raises `InputError` if its series differ from those of earlier steps.
         """
         if not self.series:
-            opposed = tuple(name for name in OPPOSED_COMPONENTS if name in step.components)
-            self._opposed = opposed if len(opposed) > 1 else ()
-            self.series = series_of(step, self._opposed, self.penalties)
-            self.tests = DriftTests((len(self.series),), limits(self.arl, len(self.series)))
-        self._require_same_series(step)
-        measure = measure_series(step, self.series, self._opposed, self._conflict, self._reference)
+            self._reference = learn_reference([step])
+        measured_series = list(measure_series(step, self._reference, self.penalties))
+        series = tuple(member for member, _ in measured_series)
+        if not self.series:
+            self.series = series
+            self.tests = DriftTests((len(series),), limits(self.arl, len(series)))
+        self._require_same_series(series)
+        measure = Measure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
         self._scores.append(measure.score)
         self.normal_scores.append(self.tests.feed(self.steps, measure))
@@ -539,23 +534,14 @@ class Analyzer:
                 alerts.append(hack)  # and not a continuing one
             self._last_hack_step = self.steps
         self.tests.restart(has_alarm)
-        self._calibrate(step)
+        if self.steps <= CALIBRATION_STEPS:
+            self._first_steps.append(step)
+            self._reference = learn_reference(self._first_steps)
         self.alerts += alerts
         return tuple(alerts)
 
-    def _calibrate(self, step: TrainingStep) -> None:
-        """Learn from the first steps what conflict is, and how rewards are distributed."""
-        if self.steps > CALIBRATION_STEPS:
-            return
-        self._first_rewards.append(centered_rewards(step))
-        if self._opposed:
-            self._first_pairs.append(disagreement(step, self._opposed))
-        if self.steps == CALIBRATION_STEPS:
-            self._reference = np.concatenate(self._first_rewards)
-            self._conflict = conflict_limit(self._first_pairs) if self._opposed else float("nan")
-
-    def _require_same_series(self, step: TrainingStep) -> None:
-        names = {series.name for series in series_of(step, self._opposed, self.penalties)}
+    def _require_same_series(self, found_series: Sequence[Series]) -> None:
+        names = {series.name for series in found_series}
         differing_names = sorted(names ^ {series.name for series in self.series})
         if differing_names:
             lack_or_have = "lack" if differing_names[0] in names else "have"

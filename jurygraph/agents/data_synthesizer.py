@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -122,8 +122,6 @@ _VALUE_OF_WORD |= {
     "twice": Fraction(2),
     "double": Fraction(2),
     "dozen": Fraction(12),
-}
-_VALUE_OF_WORD |= {
     "triple": Fraction(3),
     "thrice": Fraction(3),
     "third": Fraction(3),
@@ -132,13 +130,12 @@ _VALUE_OF_WORD |= {
 _NUMBER_SHIFTS = (1, 2, 3, 10)
 
 
-def right_steps(text: str) -> list[arithmetic.CalculationStep]:
-    """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
-    return [
-        step
-        for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
-        if step.is_right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
-    ]
+def right_steps(text: str) -> Iterator[tuple[arithmetic.CalculationStep, re.Match[str]]]:
+    """Yield each of the first 50 calculations that is exactly right and ends in a plain number, with that number."""
+    for step in arithmetic.steps(text)[:MAX_CALCULATIONS]:
+        numeral = _LAST_NUMERAL.search(step.quote)
+        if numeral is not None and step.is_right and step.claimed == step.value:
+            yield step, numeral
 
 
 class CorrectAnswer(NamedTuple):
@@ -169,10 +166,8 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
 
 def wrong_result_edits(text: str) -> Iterator[TextEdit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
-    for index, step in enumerate(right_steps(text)):
-        numeral = _LAST_NUMERAL.search(step.quote)
+    for index, (step, numeral) in enumerate(right_steps(text)):
         by = _NUMBER_SHIFTS[index % len(_NUMBER_SHIFTS)]
-        assert numeral is not None  # right_steps selects by this pattern
         original = numeral[1]
         replacement = _shift_numeral(original, by)
         start, end = numeral.span(1)
@@ -184,25 +179,21 @@ def wrong_result_edits(text: str) -> Iterator[TextEdit]:
             )
         expression = step.quote[:start].rstrip(" $£€=")
         says = f"{expression} is {original}, not {replacement}"
-        if _becomes_wrong(text, step, changes):
-            yield TextEdit("number", tuple(changes), says)
+        edit = TextEdit("number", tuple(changes), says)
+        if _becomes_wrong(text, step, edit):
+            yield edit
 
 
-def _becomes_wrong(
-    text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]
-) -> bool:
+def _becomes_wrong(text: str, step: arithmetic.CalculationStep, edit: TextEdit) -> bool:
+    edited_text = edit.apply(text)
     line_start = text.rfind("\n", 0, step.start) + 1
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
-    line = text[offset : step.end + CONTEXT_CHARACTERS].partition("\n")[0]
-    line_changes = tuple(
-        TextChange(start - offset, end - offset, after) for start, end, after in changes
+    end = step.end + len(edited_text) - len(text) + CONTEXT_CHARACTERS
+    line = edited_text[offset:end].partition("\n")[0]
+    edited_steps = arithmetic.steps(line)
+    return any(
+        edited.start == step.start - offset and not edited.is_right for edited in edited_steps
     )
-    edited_line = TextEdit("number", line_changes, "").apply(line)
-    start_in_line = step.start - offset
-    for edited_step in arithmetic.steps(edited_line):
-        if edited_step.start == start_in_line and not edited_step.is_right:
-            return True
-    return False
 
 
 def _shift_numeral(numeral: str, by: int) -> str:
@@ -318,14 +309,12 @@ class ContrastRanking(Combiner):
         self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]
     ) -> dict[str, Any]:
         super().freeze(inputs, params)
-        original_names = [name for name in inputs if CONTRAST_INFIX not in name]
-        contrasts = {}
-        for name in original_names:
-            contrasts[name] = [
-                other for other in inputs if other.startswith(f"{name}{CONTRAST_INFIX}")
-            ]
-        is_paired = all(len(others) == 1 for others in contrasts.values())
-        if not original_names or not is_paired or len(inputs) != 2 * len(original_names):
+        contrast_by_name = {}
+        for key in inputs:
+            name, infix, _ = key.partition(CONTRAST_INFIX)
+            if infix:
+                contrast_by_name[name] = key
+        if not inputs or sorted(inputs) != sorted(chain(*contrast_by_name.items())):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
@@ -336,7 +325,6 @@ class ContrastRanking(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {questions} questions; name one of them by its id"
                 )
-        contrast_by_name = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in contrast_by_name.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
@@ -497,17 +485,14 @@ class Synthesizer(Deriver):
         call: str | None = None,
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
-        ordered_edits = sorted(
-            (edit for edit in edits if edit.kind in self._kinds),
-            key=lambda edit: STATEMENT_KINDS.index(edit.kind),
-        )
         parent = inputs.response.id
-        text = inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
         seed = self.settings.seed
         variants = []
-        for kind, kind_edits in groupby(ordered_edits, key=lambda edit: edit.kind):
-            chosen = choose_some([*kind_edits], self.settings.each, f"{seed} {kind} {text}")
+        for kind in self._kinds:
+            kind_edits = [edit for edit in edits if edit.kind == kind]
+            selection_seed = f"{seed} {kind} {inputs.response.text}"
+            chosen = choose_some(kind_edits, self.settings.each, selection_seed)
             for number, edit in enumerate(chosen, 1):
                 variants.append(edit.variant(f"{mark}{kind}-{number}", inputs.response))
         if not note and not variants:

@@ -163,32 +163,11 @@ class OmittedPart(NamedTuple):
 
 
 class GroundedReply(NamedTuple):
-    """The records of each kind that occur in the response, the evidence of each value, and what was left out.
-
-    `lost` has the kind of each record that was left out whole and is no duplicate.
-    """
+    """The records of each kind, the evidence of each value that occurs in the response, and what was left out."""
 
     data: dict[str, list[dict[str, JsonValue]]]
     evidence: tuple[Evidence, ...]
     left_out: tuple[OmittedPart, ...] = ()
-    lost: tuple[str, ...] = ()
-
-
-def add_unknown_records(grounded_reply: GroundedReply, kinds: Kinds) -> dict[str, JsonValue]:
-    """Return the data, with an unknown record per lost one behind the records of its kind.
-
-    A record that the model found but cannot show may still be in the response: leaving it out would credit the response
-    with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
-    """
-    data: dict[str, JsonValue] = {}
-    for kind, records in grounded_reply.data.items():
-        required_fields = (
-            name for name, field in kinds[kind].items() if not (field.number or field.optional)
-        )
-        unknown_record: JsonValue = dict.fromkeys(required_fields, UNKNOWN_VALUE)
-        lost_records = [unknown_record] * grounded_reply.lost.count(kind)
-        data[kind] = [*records, *lost_records]
-    return data
 
 
 def describe_left_out(left_out: Sequence[OmittedPart]) -> str:
@@ -259,19 +238,26 @@ def ground(
     value of `context` occurs at or before the passage's end, and the nearest occurrence is its evidence. A record that
     misses any of this is left out whole, or without that field if it is optional. Two equal records need two passages,
     or one of them is left out.
+
+    Behind the records of a kind is an unknown one for each other that was left out whole. A record that the model found
+    but cannot show may still be in the response: leaving it out would credit the response with not saying it. As an
+    unknown record no fact confirms it, and no check that depends on it can hold.
     """
     data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
     left_out: list[OmittedPart] = []
-    lost_kinds: list[str] = []
     for kind, fields in kinds.items():
+        required_fields = [
+            name for name, field in fields.items() if not (field.number or field.optional)
+        ]
+        unknown_records: list[dict[str, JsonValue]] = []
         kept: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
             record_or_problem = _ground_record(text, fields, record, kept)
             if isinstance(record_or_problem, str):
                 left_out.append(OmittedPart(f"{kind}[{index}]", record_or_problem))
                 if record_or_problem != DUPLICATE_MESSAGE:
-                    lost_kinds.append(kind)
+                    unknown_records.append(dict.fromkeys(required_fields, UNKNOWN_VALUE))
                 continue
             for name, field in fields.items():
                 if record[name] is not None and name not in record_or_problem.found:
@@ -282,8 +268,8 @@ def ground(
             for name, passage in record_or_problem.found.items():
                 evidence.append(_evidence_at(passage, kind, number, name))
             kept.append(record_or_problem)
-        data[kind] = [record_or_problem.record for record_or_problem in kept]
-    return GroundedReply(data, tuple(evidence), tuple(left_out), tuple(lost_kinds))
+        data[kind] = [grounded_record.record for grounded_record in kept] + unknown_records
+    return GroundedReply(data, tuple(evidence), tuple(left_out))
 
 
 def _ground_record(
@@ -294,16 +280,15 @@ def _ground_record(
     problem = NOT_FOUND_MESSAGE
     for index, passage in enumerate(text.find_passages(record[QUOTE_FIELD])):
         found: dict[str, Passage] = {}
-        values: dict[str, JsonValue] = {}
         missing = []
         for name, field in fields.items():
             value_passage = _locate_value(text, field, record[name], passage)
             if value_passage is not None:
                 found[name] = value_passage
-                values[name] = _value(field, record[name], value_passage)
             elif not field.optional:
                 missing.append(name)
         if not missing:
+            values = {name: _value(fields[name], record[name], found[name]) for name in found}
             complete.append(_GroundedRecord(passage, found, values))
         elif index == 0:
             problem = _missing_message(fields[missing[0]], missing[0])
@@ -442,13 +427,12 @@ class Extract(Deriver):
     def _read(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
         grounded_reply = self._ground_reply(text, reply.value)
         note = describe_left_out(grounded_reply.left_out)
-        if grounded_reply.left_out and not any(grounded_reply.data.values()):
+        if grounded_reply.left_out and not grounded_reply.evidence:
             failure = Failure(cause="response", kind="unsupported", message=note)
             return _failed_material(failure, reply.call.id)
-        data = add_unknown_records(grounded_reply, self._kinds)
         return Material(
             name=DATA_MATERIAL,
-            data=data,
+            data=grounded_reply.data,
             evidence=grounded_reply.evidence,
             note=note,
             call=reply.call.id,

@@ -226,31 +226,29 @@ class Graph:
         p: ArrayLike,
         retention: ArrayLike,
         judged: ArrayLike | None = None,
-        positive: ArrayLike | None = None,
+        unjudged: float = 0.0,
     ) -> Floats:
-        """Return q of `gear.marginals` (Eq. 12) for this graph, where parents may be unjudged.
+        """Return q of `gear.marginals` (Eq. 12) for this graph, where criteria may be unjudged.
 
         Args:
             p: as for `gear.marginals`.
             retention: λ in [0, 1], one for each edge in the order passed to `compile`, [E].
-            judged: booleans [C] or [R, C]. The factor of a parent without a verdict is λ for a positive child (as if
-                unsupported) and 1 for a negative one (as if supported), so that over this edge a missing verdict never
-                helps a response. For the criterion itself, the caller fills in p.
-            positive: booleans [C], true where the weight is at least 0; required with `judged`, and only then.
+            judged: booleans [C] or [R, C]. A criterion without a verdict is the event `unjudged` for all its children.
+            unjudged: 0 (it does not hold) or 1 (it does); not used without `judged`.
 
         Raises:
-            GraphError: values out of range or NaN, shapes that do not fit, or only one of `judged` and `positive`.
+            GraphError: values out of range or NaN, shapes that do not fit, or `unjudged` is neither 0 nor 1.
         """
         scores = self._check_scores(p)
         factors = self._check_factors(retention)
-        is_judged, credit = self._unjudged_parents(scores, judged, positive)
+        is_judged = self._check_judged(scores, judged, unjudged)
         q = np.array(np.atleast_2d(scores).T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
         for child, incoming in self._incoming:
             for parent, edge in incoming:
                 parent_score = q[parent]
                 if is_judged is not None:
-                    parent_score = np.where(is_judged[:, parent], q[parent], credit[child])
+                    parent_score = np.where(is_judged[parent], q[parent], unjudged)
                 # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
                 np.multiply(parent_score, 1.0 - factors[edge], out=factor)
                 np.add(factor, factors[edge], out=factor)
@@ -272,26 +270,18 @@ class Graph:
         """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph, where criteria may be unjudged.
 
         Args:
-            p, retention: as for `gear.marginals`.
-            judged: booleans [C] or [R, C]. A criterion without a verdict is the event `unjudged` for all its children.
-            unjudged: 0 (it does not hold) or 1 (it does); not used without `judged`.
+            p, retention, judged, unjudged: as for `marginals`.
 
         Raises:
-            GraphError: as for `gear.marginals`; more than 20 criteria with a parent; `unjudged` is neither 0 nor 1.
+            GraphError: as for `marginals`, or more than 20 criteria with a parent.
         """
         if self.child_count > MAX_CHILDREN:
             problem = f"{self.child_count} criteria with a parent have too many states to enumerate"
             raise GraphError(f"{problem}: {MAX_CHILDREN} at most")
-        if unjudged not in (0.0, 1.0):
-            raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
         scores = self._check_scores(p)
         factors = self._check_factors(retention)
+        is_judged = self._check_judged(scores, judged, unjudged)
         rows = np.atleast_2d(scores)
-        is_judged = None
-        if judged is not None:
-            mask = as_booleans("judged", judged, GraphError)
-            check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
-            is_judged = np.broadcast_to(mask, rows.shape)
         expectations = _expectations(self, tuple(factors))
         states = max(expectation.states for expectation in expectations)
         q = np.empty(rows.shape)
@@ -299,7 +289,7 @@ class Graph:
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
-            judged_part = None if is_judged is None else is_judged[block].T
+            judged_part = None if is_judged is None else is_judged[:, block]
             q[block] = _infer_marginals(part, expectations, judged_part, unjudged).T
         return q.reshape(scores.shape)
 
@@ -340,22 +330,17 @@ class Graph:
             )
         return [float(factor) for factor in factors]
 
-    def _unjudged_parents(
-        self, scores: Floats, judged: ArrayLike | None, positive: ArrayLike | None
-    ) -> tuple[Bools | None, list[float]]:
-        """Return which parents were judged, [R, C], and the value that an unjudged parent takes for each child, [C]."""
-        if judged is None and positive is None:
-            return None, []
-        if judged is None or positive is None:
-            raise GraphError("judged and positive belong together: give both or neither")
+    def _check_judged(
+        self, scores: Floats, judged: ArrayLike | None, unjudged: float
+    ) -> Bools | None:
+        """Return which criteria were judged, [C, R]; None if all were."""
+        if unjudged not in (0.0, 1.0):
+            raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
+        if judged is None:
+            return None
         mask = as_booleans("judged", judged, GraphError)
-        signs = as_booleans("positive", positive, GraphError)
         check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
-        check_shape("positive", signs, (self.n,), error=GraphError)
-        is_judged = np.broadcast_to(mask, np.atleast_2d(scores).shape)
-        # So a missing verdict never helps: it supports no gain, and does not hold a penalty back.
-        credit = np.where(signs, 0.0, 1.0)
-        return is_judged, credit.tolist()
+        return np.broadcast_to(mask, np.atleast_2d(scores).shape).T
 
 
 class _Expectation(NamedTuple):

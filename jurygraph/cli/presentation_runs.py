@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from jurygraph.agents.presentation.prose import Prose
 from jurygraph.agents.presentation.rewrites import REWRITINGS
@@ -32,44 +33,111 @@ from jurygraph.studies.report import Report
 T = TypeVar("T")
 
 
-class PresentationModels(NamedTuple):
-    """Models that read responses without data, and write variants; None for no model."""
+@dataclass
+class PresentationModels:
+    """Models that read responses without data, and write variants, before the scoring; None for no model.
+
+    `options` are those of the scoring, with what is left of their limits.
+    """
 
     reader: str | None
     writer: str | None
+    options: ScoreOptions
 
+    def read_prose(self, texts: AnsweredTasks) -> dict[str, Prose]:
+        """Return the responses that a model could read."""
+        if self.reader is None or not texts:
+            return {}
+        number = _count_responses(texts)
+        what = "reads responses without data"
+        read = self._ask(self.reader, what, number, number, partial(read_responses, texts))
+        prose = {}
+        for name, found in read.items():
+            if isinstance(found, str):
+                print_message(f"{name} is left out: {found}")
+            else:
+                prose[name] = found
+                if found.note:
+                    print_message(f"{name}, not in the text: {found.note}")
+        return prose
 
-class ModelWork(NamedTuple):
-    """The work of a model before the scoring: how many responses that is, and at most how many requests."""
+    def write_presentations(
+        self, pairs: AnsweredTasks, versions: int, prose: dict[str, Prose]
+    ) -> dict[str, PresentationSet]:
+        """Return what a model writes of each response; that of responses in prose is read back by the reader."""
+        if self.writer is None:
+            return {}
+        number = _count_responses(pairs)
+        requests = number * len(REWRITINGS) * versions
+        rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
+        written = self._ask(self.writer, "writes variants", number, requests, rewrite)
+        if not written or self.reader is None or not prose:
+            return written
+        requests = sum(len(written[name].variants) for name in prose)
+        check = partial(check_responses, pairs, prose=prose, written=written)
+        return self._ask(self.reader, "reads what was written", number, requests, check)
 
-    model: str
-    what: str
-    responses: int
-    requests: int
+    def _ask(
+        self,
+        model: str,
+        what: str,
+        responses: int,
+        requests: int,
+        ask: Callable[..., Awaitable[dict[str, T]]],
+    ) -> dict[str, T]:
+        """Return what `ask(client, advance=…)` makes of a model for so many responses, with so many requests at most.
+
+        Replies stay in the cache for the next time. A dry run says how much it is, and gives nothing.
+        """
+        limit = f"at most {requests} requests, and a repair of each"
+        config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
+        if self.options.dry_run:
+            # An unknown name is refused before anything is paid for.
+            open_backend(model, config.calls)
+            print_message(f"{model} first {what}: {limit}; that is not in the estimate")
+            return {}
+        disable_tracing()
+        # after that: it loads LangGraph
+        from jurygraph.jury import Jury
+        from jurygraph.planner import Planner
+        from jurygraph.runs.reports.bill import count_requests
+
+        print_message(f"{model} {what}: {limit}")
+        jury = Jury(config, max_cost=self.options.max_cost, max_calls=self.options.max_calls)
+        with jury, asyncio.Runner() as runner:
+            with progress(what, responses, "responses") as advance:
+                request = Planner(jury).amake(partial(ask, advance=advance))
+                advice = "run the same command again: it continues from the cache"
+                try:
+                    with exit_if_interrupted(f"interrupted; {advice}"):
+                        result = run_interruptible(runner, request, jury.context.threads)
+                finally:
+                    runner.run(jury.gateways.close())
+            sent_requests = count_requests(jury)
+        for line in request_lines(sent_requests):
+            print_message(line)
+        self.options = reduce_limits(self.options, sent_requests)
+        return result
 
 
 def score_presentations(
-    options: ScoreOptions,
-    config: Path,
-    repeats: int,
-    versions: int,
-    authors: PresentationModels,
-    as_json: bool,
+    models: PresentationModels, config: Path, repeats: int, versions: int, as_json: bool
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
+    options = models.options
     pairs = list(read_tasks(options.tasks))
-    texts = [] if authors.reader is None else responses_without_data(pairs)
+    texts = [] if models.reader is None else responses_without_data(pairs)
     if not texts:
         generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a reader or writer is paid for.
     open_jury(config, options.model, dry_run=True).close()
-    prose, options = _read_prose(texts, authors.reader, options)
-    written_presentations, options = _write_presentations(pairs, authors, versions, options, prose)
+    prose = models.read_prose(texts)
+    written_presentations = models.write_presentations(pairs, versions, prose)
     if options.dry_run and texts:
         return Report({}, [], []), []
     if texts and not prose and _count_responses(texts) == _count_responses(pairs):
         raise InputError(
-            f"--reader: {authors.reader} could read no response; the lines above say why"
+            f"--reader: {models.reader} could read no response; the lines above say why"
         )
     originals, _ = generate_presentations(pairs, 0, prose=prose)
     lines, presentations = generate_presentations(
@@ -81,92 +149,8 @@ def score_presentations(
     if repeats > 1:
         score_repeatedly = partial(repeating, samples=repeats, folder=folder)
         runs.append(StudyRun("repeats", originals, score_repeatedly))
-    return presentations, score_study(options.run, runs, options, as_json)
+    return presentations, score_study(options.run, runs, models.options, as_json)
 
 
 def _count_responses(pairs: AnsweredTasks) -> int:
     return sum(len(responses) for _, responses in pairs)
-
-
-def _read_prose(
-    texts: AnsweredTasks, reader: str | None, options: ScoreOptions
-) -> tuple[dict[str, Prose], ScoreOptions]:
-    """Return the responses that a model could read, and the options with what that leaves of their limits."""
-    if reader is None or not texts:
-        return {}, options
-    number = _count_responses(texts)
-    work = ModelWork(reader, "reads responses without data", number, number)
-    read, options = _ask_first(work, partial(read_responses, texts), options)
-    prose = {}
-    for name, found in (read or {}).items():
-        if isinstance(found, str):
-            print_message(f"{name} is left out: {found}")
-        else:
-            prose[name] = found
-            if found.note:
-                print_message(f"{name}, not in the text: {found.note}")
-    return prose, options
-
-
-def _write_presentations(
-    pairs: AnsweredTasks,
-    authors: PresentationModels,
-    versions: int,
-    options: ScoreOptions,
-    prose: dict[str, Prose],
-) -> tuple[dict[str, PresentationSet], ScoreOptions]:
-    """Return what a model writes of each response, and the options with what that leaves of their limits.
-
-    What it writes of responses in prose is read back by the reader.
-    """
-    if authors.writer is None:
-        return {}, options
-    number = _count_responses(pairs)
-    variants_per_response = len(REWRITINGS) * versions
-    work = ModelWork(authors.writer, "writes variants", number, number * variants_per_response)
-    rewrite = partial(rewrite_responses, pairs, versions=versions, prose=prose)
-    written_presentations, options = _ask_first(work, rewrite, options)
-    if written_presentations is None or authors.reader is None or not prose:
-        return written_presentations or {}, options
-    requests = sum(len(written_presentations[name].variants) for name in prose)
-    work = ModelWork(authors.reader, "reads what was written", number, requests)
-    check = partial(check_responses, pairs, prose=prose, written=written_presentations)
-    faithful_sets, options = _ask_first(work, check, options)
-    return faithful_sets or {}, options
-
-
-def _ask_first(
-    work: ModelWork, ask: Callable[..., Awaitable[T]], options: ScoreOptions
-) -> tuple[T | None, ScoreOptions]:
-    """Return what `ask(client, advance=…)` makes of a model before scoring, and what it leaves of the limits.
-
-    Replies stay in the cache for the next time. A dry run says how much it is, and gives None.
-    """
-    limit = f"at most {work.requests} requests, and a repair of each"
-    config = Config.model_validate({"model": work.model, "evaluators": ["criteria"]})
-    if options.dry_run:
-        # An unknown name is refused before anything is paid for.
-        open_backend(work.model, config.calls)
-        print_message(f"{work.model} first {work.what}: {limit}; that is not in the estimate")
-        return None, options
-    disable_tracing()
-    # after that: it loads LangGraph
-    from jurygraph.jury import Jury
-    from jurygraph.planner import Planner
-    from jurygraph.runs.reports.bill import count_requests
-
-    print_message(f"{work.model} {work.what}: {limit}")
-    jury = Jury(config, max_cost=options.max_cost, max_calls=options.max_calls)
-    with jury, asyncio.Runner() as runner:
-        with progress(work.what, work.responses, "responses") as advance:
-            request = Planner(jury).amake(partial(ask, advance=advance))
-            advice = "run the same command again: it continues from the cache"
-            try:
-                with exit_if_interrupted(f"interrupted; {advice}"):
-                    result = run_interruptible(runner, request, jury.context.threads)
-            finally:
-                runner.run(jury.gateways.close())
-        sent_requests = count_requests(jury)
-    for line in request_lines(sent_requests):
-        print_message(line)
-    return result, reduce_limits(options, sent_requests)

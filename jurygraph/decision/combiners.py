@@ -444,15 +444,11 @@ def marginals(
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
+    infer = graph.exact_marginals if is_exact else graph.marginals
     if judged.all():
-        return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
-    if is_exact:
-        lower_marginals = graph.exact_marginals(p, retention, judged, 0.0)
-        upper_marginals = graph.exact_marginals(p, retention, judged, 1.0)
-    else:
-        all_true = np.full(positive.shape, True)
-        lower_marginals = graph.marginals(p, retention, judged, all_true)
-        upper_marginals = graph.marginals(p, retention, judged, ~all_true)
+        return infer(p, retention)
+    lower_marginals = infer(p, retention, judged, 0.0)
+    upper_marginals = infer(p, retention, judged, 1.0)
     return np.where(positive, lower_marginals, upper_marginals)
 
 

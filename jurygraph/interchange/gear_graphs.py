@@ -111,34 +111,36 @@ def read_gear(path: str | Path, scores: str | Path | None = None) -> Iterator[Im
 
     Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
     """
-    rows = [_read_row(str(path), AnnotatedRow, row) for row in read_rows(Path(path))]
+    rows = _read_located_rows(path, AnnotatedRow)
     if not rows:
         raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
-    groups: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
+    lines_by_row: Sequence[Sequence[tuple[str, DumpRow]]] = [()] * len(rows)
     if scores is not None:
-        lines = [_read_row(str(scores), DumpRow, row) for row in read_rows(Path(scores))]
+        lines = _read_located_rows(scores, DumpRow)
         lines_per_row, rest = divmod(len(lines), len(rows))
         if not lines_per_row or rest:
             raise InputError(
                 f"{scores}: has {len(lines)} lines for the {len(rows)} rows of {path}; each row needs equally many"
             )
-        groups = [
-            lines[start : start + lines_per_row] for start in range(0, len(lines), lines_per_row)
-        ]
-    for number, ((place, row), group) in enumerate(zip(rows, groups, strict=True), 1):
-        name = f"{row.data_source}-{number}"
-        fields, notes = _to_content(name, row, group, str(scores))
-        task = None if fields is None else validate_at(f"{path}, {place}", TaskLine, fields)
+        starts = range(0, len(lines), lines_per_row)
+        lines_by_row = [lines[start : start + lines_per_row] for start in starts]
+    for number, ((where, row), row_lines) in enumerate(zip(rows, lines_by_row, strict=True), 1):
+        fields, notes = _to_content(f"{row.data_source}-{number}", row, row_lines)
+        task = None if fields is None else validate_at(where, TaskLine, fields)
         yield ImportResult(task, tuple(notes))
 
 
-def _read_row(file: str, model: type[M], row: tuple[str, Mapping[str, Any]]) -> tuple[str, M]:
-    place, values = row
-    return place, validate_at(f"{file}, {place}", model, values)
+def _read_located_rows(path: str | Path, model: type[M]) -> list[tuple[str, M]]:
+    """Return the rows of a file, each with its place for an error."""
+    rows = []
+    for position, values in read_rows(Path(path)):
+        where = f"{path}, {position}"
+        rows.append((where, validate_at(where, model, values)))
+    return rows
 
 
 def _to_content(
-    name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]], scores: str
+    name: str, row: AnnotatedRow, lines: Sequence[tuple[str, DumpRow]]
 ) -> tuple[Mapping[str, Any] | None, Sequence[ImportNote]]:
     """Return the fields of a row's task, or None if no reward can be formed from its rubric; and the notes."""
     model = row.reward_model
@@ -150,8 +152,7 @@ def _to_content(
         items.append({"id": criterion, **nonempty_fields(role=role), **item.criterion_fields()})
     notes = [ImportNote(NO_GRAPH_NOTE, name)] if model.graph is None else []
     responses = []
-    for number, (place, line) in enumerate(lines, 1):
-        where = f"{scores}, {place}"
+    for number, (where, line) in enumerate(lines, 1):
         _check_line(line, model.ids, where)
         if line.input is not None and row.prompt[-1].content.strip() not in line.input:
             problem = (
@@ -159,7 +160,7 @@ def _to_content(
             )
             raise InputError(f"{where}, field input: {problem} (`validation_shuffle: False`)")
         if not line.output.strip():
-            notes.append(ImportNote(NO_TEXT_NOTE, f"{scores}, {place}"))
+            notes.append(ImportNote(NO_TEXT_NOTE, where))
             continue
         responses.append(_to_response(f"{name}/{number}", line, line.rubric_ids or model.ids))
     task = {
@@ -181,15 +182,12 @@ def _to_content(
 
 def _metadata_of(row: AnnotatedRow) -> dict[str, Any]:
     """Return the other fields of a row; of `extra_info`, in which verl repeats the rubric, what is not repeated."""
-    metadata = dict(row.other)
+    metadata = row.other
     extra_info = metadata.pop("extra_info", None)
     if isinstance(extra_info, dict):
-        kept_fields = {
-            name: value
-            for name, value in extra_info.items()
-            if name not in AnnotatedRow.model_fields
-        }
-        metadata |= nonempty_fields(**kept_fields)
+        metadata |= nonempty_fields(**extra_info)
+    for name in AnnotatedRow.model_fields:
+        metadata.pop(name, None)
     return metadata
 
 

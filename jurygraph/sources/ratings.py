@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -172,37 +172,33 @@ def read_rated_texts(
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
-    """Return the rows of a CSV file with their labels as numbers, if all are numerals."""
-    if not is_csv(Path(file.path)):
-        return file
-    labels = [vote.label for _, vote in file.rows if vote.label is not None]
-    _refuse_decimal_commas(file)
-    if not all(NUMERAL.fullmatch(str(label)) for label in labels):
+    """Return the rows of a CSV file with their labels as numbers, if all are numerals.
+
+    Raises `InputError` for a decimal comma or an infinite number among them: it would make words of all.
+    """
+    labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
+    are_numbers = all(NUMERAL.fullmatch(text) or DECIMAL_COMMA.fullmatch(text) for text in labels)
+    if not is_csv(Path(file.path)) or not are_numbers:
         return file
     rows = []
     for position, vote in file.rows:
-        number = None if vote.label is None else float(vote.label)
-        if number is not None and not math.isfinite(number):
-            column = file.columns["label"]
-            problem = Problem((column,), f"is {quote(str(vote.label))}", "write a finite number")
-            raise_field_error(f"{file.path}, {position}", problem)
-        rows.append((position, vote.model_copy(update={"label": number})))
+        if vote.label is not None:
+            number = _parse_label(
+                f"{file.path}, {position}", file.columns["label"], str(vote.label)
+            )
+            vote = vote.model_copy(update={"label": number})
+        rows.append((position, vote))
     return replace(file, rows=tuple(rows))
 
 
-def _refuse_decimal_commas(file: FileRows[V]) -> None:
-    """Raise `InputError` for numbers with decimal commas, which would be words, where all labels are numbers."""
-    with_comma = []
-    for position, vote in file.rows:
-        text = "" if vote.label is None else str(vote.label)
-        if DECIMAL_COMMA.fullmatch(text):
-            with_comma.append((position, text))
-        elif text and not NUMERAL.fullmatch(text):
-            return
-    if with_comma:
-        position, text = with_comma[0]
-        problem = describe_decimal_comma((file.columns["label"],), text)
-        raise_field_error(f"{file.path}, {position}", problem)
+def _parse_label(location: str, column: str, text: str) -> float:
+    if DECIMAL_COMMA.fullmatch(text):
+        raise_field_error(location, describe_decimal_comma((column,), text))
+    if not math.isfinite(float(text)):
+        raise_field_error(
+            location, Problem((column,), f"is {quote(text)}", "write a finite number")
+        )
+    return float(text)
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
@@ -424,21 +420,20 @@ def _to_model(
 ) -> N:
     fields: dict[str, Any] = {}
     for name, column in columns.items():
+        is_required = model.model_fields[name].is_required()
         # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.
-        if column in values or model.model_fields[name].is_required():
+        if column in values or is_required:
             # In CSV, a cell that is missing at the end of a line is empty.
             value = values.get(column)
-            fields[name] = _normalize_cell(name, "" if csv and value is None else value)
-    if csv:
-        _parse_cells(fields, getattr(model, "json_columns", ()))
-    nonempty_fields = {}
-    for name, value in fields.items():
-        if value != "" or model.model_fields[name].is_required():
-            nonempty_fields[name] = value
-    entry = validate(model, nonempty_fields)
+            value = _normalize_cell(name, "" if csv and value is None else value)
+            if csv and isinstance(value, str):
+                value = _parse_cell(name, value, getattr(model, "json_columns", ()))
+            if value != "" or is_required:
+                fields[name] = value
+    entry = validate(model, fields)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
-        value = nonempty_fields.get(str(field_name))
+        value = fields.get(str(field_name))
         if field_name == "target" and isinstance(value, str):
             entry = _describe_target(entry, value)
         elif value == "":
@@ -456,17 +451,14 @@ def _describe_target(problem: Problem, text: str) -> Problem:
     return replace(problem, remedy=f"{TARGET_HINT}; leave it empty where there is none")
 
 
-def _parse_cells(fields: dict[str, Any], json_columns: Iterable[str]) -> None:
-    """Parse numbers and JSON in the cells of a CSV file, and undo the escaping of exported tables in its texts."""
-    for name in ("score", "target"):
-        if isinstance(fields.get(name), str):
-            fields[name] = parse_target(fields[name])
-    for name in json_columns:
-        if name in fields:
-            fields[name] = _parse_json(fields[name])
-    for name, value in fields.items():
-        if isinstance(value, str):
-            fields[name] = unescape_formulas(value)
+def _parse_cell(name: str, text: str, json_columns: Collection[str]) -> Any:
+    """Return the number or the JSON in a cell of a CSV file, or its text without the escaping of exported tables."""
+    value: Any = text
+    if name in ("score", "target"):
+        value = parse_target(text)
+    elif name in json_columns:
+        value = _parse_json(text)
+    return unescape_formulas(value) if isinstance(value, str) else value
 
 
 def _normalize_cell(name: str, value: Any) -> Any:

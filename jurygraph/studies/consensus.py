@@ -740,12 +740,12 @@ def _sort_descending(rows: Mapping[str, Figures], column: str) -> list[tuple[str
 def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     rows = []
     for name, agent in _sort_descending(comparison, "stableval"):
-        scores = [agent[method] for method in ("majority", "dawid_skene", "stableval")]
         change = f"{round(agent['change'], 3) + 0.0:+.3f}"
         ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in METHODS)
-        rows.append([name, *scores, change, agent["items"], ranks])
-    header = ("agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC")
-    return ReportTable(header, rows, digits=_DIGITS)
+        rows.append({**agent, "name": name, "change": change, "ranks": ranks})
+    columns = {"agent": "name", "MV": "majority", "DS": "dawid_skene", "PEC": "stableval"}
+    columns |= {"Δ(PEC-MV)": "change", "items": "items", "ranks MV, DS, PEC": "ranks"}
+    return ReportTable.of(columns, rows, digits=_DIGITS)
 
 
 def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
@@ -819,21 +819,18 @@ def _ambiguity_table(figures: Figures) -> ReportTable:
 
 def _stability_table(figures: Figures) -> ReportTable:
     stability = figures["stability"]
-    names = ("tau_b", "rank_sd", "rank_range", "score_shift")
-    rows = []
-    for method, row in stability.items():
-        rows.append([_METHOD_NAMES[method], *(row[name] for name in names)])
+    rows = [{**row, "name": _METHOD_NAMES[method]} for method, row in stability.items()]
     draws = f"{stability['stableval']['subsets']} subsets"
     if figures["preset"] != "paper":
         draws += ", items drawn too"
-    header = (
-        f"stability ({draws})",
-        "mean τ_b",
-        "mean rank sd",
-        "mean rank range",
-        "mean score shift",
-    )
-    return ReportTable(header, rows, digits=_DIGITS)
+    columns = {
+        f"stability ({draws})": "name",
+        "mean τ_b": "tau_b",
+        "mean rank sd": "rank_sd",
+        "mean rank range": "rank_range",
+        "mean score shift": "score_shift",
+    }
+    return ReportTable.of(columns, rows, digits=_DIGITS)
 
 
 def _agreement_table(figures: Figures) -> ReportTable:

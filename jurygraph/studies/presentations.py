@@ -4,11 +4,11 @@ Fixed weightings of stakeholders are applied to utilities that were estimated on
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 
+T = TypeVar("T")
 ORIGINAL_FAMILY = "original"
 REPEAT_FAMILY = "repeat"
 UNCHANGED_FAMILIES = (ORIGINAL_FAMILY, REPEAT_FAMILY)
@@ -334,12 +335,16 @@ def read_weights(path: Path) -> OwnWeights:
 
 
 def check_stakeholder_weights(
-    own_weights: OwnWeights, people: Mapping[str, Set[str]]
-) -> str | None:
-    """Return a note on tasks without weights, by the stakeholders of each scored task; None if all have them.
+    own_weights: OwnWeights, scores: Iterable[PresentationScore]
+) -> Iterator[str]:
+    """Yield a note on the tasks of scores that have no weights, if there are some.
 
     Raises InputError where the weights are of no task, or of other stakeholders than a task has.
     """
+    people = {}
+    for score in scores:
+        if score.utilities and score.task is not None:
+            people[score.task] = score.utilities.keys()
     weighted_tasks = own_weights.by_task.keys() & people.keys()
     if not weighted_tasks:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
@@ -353,28 +358,25 @@ def check_stakeholder_weights(
             problem = f"the weights of task {quote(task)} are of {found}"
             raise InputError(f"{own_weights.name}: {problem}; write those of {people_text}")
     left_out = len(people) - len(weighted_tasks)
-    if not left_out:
-        return None
-    return f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
+    if left_out:
+        yield f"left out of Table 5's row {own_weights.name}, tasks without weights there: {left_out}"
 
 
 def fixed_weights(
-    people: tuple[str, ...],
-    difficulty: Mapping[str, float],
-    task: str | None,
-    own_weights: OwnWeights | None,
+    score: PresentationScore, own_weights: OwnWeights | None
 ) -> dict[str, np.ndarray]:
-    """Return the weights [n] of `people` by the name of each weighting that is defined for them.
+    """Return the weights [n] of the stakeholders with utilities, by the name of each weighting that is defined.
 
     They are uniform, DecompR's for each τ of `TEMPERATURES` where every difficulty is known, and those of a file.
     """
+    people = list(score.utilities)
     by_name = {UNIFORM_WEIGHTS_NAME: np.full(len(people), 1.0 / len(people))}
-    if all(person in difficulty for person in people):
-        d = [difficulty[person] for person in people]
+    if score.difficulty.keys() >= score.utilities.keys():
+        d = [score.difficulty[person] for person in people]
         for tau in TEMPERATURES:
             by_name[f"DecompR τ={tau:g}"] = stakeholders.weights(d, tau)
-    if own_weights is not None and task is not None and task in own_weights.by_task:
-        weights = own_weights.by_task[task]
+    if own_weights is not None and score.task is not None and score.task in own_weights.by_task:
+        weights = own_weights.by_task[score.task]
         by_name[own_weights.name] = np.array([weights[person] for person in people])
     return by_name
 
@@ -412,20 +414,33 @@ def responses_without_data(pairs: AnsweredTasks) -> list[tuple[Task, list[Respon
     return found
 
 
+async def _ask_each(
+    pairs: AnsweredTasks,
+    ask: Callable[[TaskView, Task, Response], Awaitable[T | None]],
+    advance: ProgressCallback,
+) -> dict[str, T]:
+    """Return what `ask` gives for each response, by its id, without those for which it gives None."""
+    by_id: dict[str, T] = {}
+    for task, responses in pairs:
+        view = TaskView(id=task.id, query=task.query)
+        answers = await gather_all(ask(view, task, response) for response in responses)
+        for response, answer in zip(responses, answers, strict=True):
+            if answer is not None:
+                by_id[response.id] = answer
+        advance(len(responses))
+    return by_id
+
+
 async def read_responses(
     pairs: AnsweredTasks, client: "JudgeClient", advance: ProgressCallback
 ) -> dict[str, Prose | str]:
     """Return each response as a model reads it, or the reason why it cannot, by its id. Raises what ends a run."""
-    by_id: dict[str, Prose | str] = {}
-    for task, responses in pairs:
-        view = TaskView(id=task.id, query=task.query)
+
+    async def read(view: TaskView, task: Task, response: Response) -> Prose | str:
         people = [person.id for person in task.stakeholders]
-        read = await gather_all(
-            read_prose(view, response, people, client) for response in responses
-        )
-        by_id |= {response.id: one for response, one in zip(responses, read, strict=True)}
-        advance(len(responses))
-    return by_id
+        return await read_prose(view, response, people, client)
+
+    return await _ask_each(pairs, read, advance)
 
 
 async def rewrite_responses(
@@ -440,20 +455,13 @@ async def rewrite_responses(
     Raises what ends a run.
     """
 
-    async def rewrite_one(response: Response) -> PresentationSet | None:
+    async def write(_: TaskView, __: Task, response: Response) -> PresentationSet | None:
         read = prose.get(response.id)
         if read is None:
             return await rewrite(response.data, client, versions)
         return await rewrite_statements(read.original, read.statements_by_name(), client, versions)
 
-    by_id: dict[str, PresentationSet] = {}
-    for _, responses in pairs:
-        written_sets = await gather_all(map(rewrite_one, responses))
-        for response, reply in zip(responses, written_sets, strict=True):
-            if reply is not None:
-                by_id[response.id] = reply
-        advance(len(responses))
-    return by_id
+    return await _ask_each(pairs, write, advance)
 
 
 async def check_responses(
@@ -464,16 +472,13 @@ async def check_responses(
     written: Mapping[str, PresentationSet],
 ) -> dict[str, PresentationSet]:
     """Return what was written of the read responses, as far as a model reads the same in it. Raises what ends a run."""
-    by_id = dict(written)
-    for task, responses in pairs:
-        view = TaskView(id=task.id, query=task.query)
-        names = [response.id for response in responses if response.id in prose]
-        faithful_sets = await gather_all(
-            keep_faithful_variants(prose[name], view, written[name], client) for name in names
-        )
-        by_id |= zip(names, faithful_sets, strict=True)
-        advance(len(responses))
-    return by_id
+
+    async def check(view: TaskView, _: Task, response: Response) -> PresentationSet | None:
+        if response.id not in prose:
+            return written.get(response.id)
+        return await keep_faithful_variants(prose[response.id], view, written[response.id], client)
+
+    return await _ask_each(pairs, check, advance)
 
 
 def generate_presentations(

@@ -5,8 +5,8 @@ Texts are vectors of unit length: by words (TF-IDF), or by an embedder.
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,21 +32,18 @@ def tf_idf(texts: Sequence[str]) -> Any:
     """Return a sparse matrix [texts, words] of unit rows: counts times 1 + ln((1 + N) / (1 + texts with the word))."""
     from scipy import sparse
 
+    words_by_text = [_WORD.findall(fold_text(text)) for text in texts]
+    rows = np.repeat(np.arange(len(texts)), [len(words) for words in words_by_text])
     column_by_word: dict[str, int] = {}
-    cells: list[tuple[int, int, int]] = []
-    for row, text in enumerate(texts):
-        words = Counter(_WORD.findall(fold_text(text)))
-        for word, count in words.items():
-            column = column_by_word.setdefault(word, len(column_by_word))
-            cells.append((row, column, count))
-    rows, columns, counts = np.array(cells, dtype=np.intp).reshape(-1, 3).T
-    size = len(column_by_word)
-    texts_with_word = np.bincount(columns, minlength=size)
-    inverse_document_frequency = 1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word))
-    weights = counts * inverse_document_frequency[columns]
-    lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(texts)))
-    unit_weights = weights / lengths[rows]
-    return sparse.csr_array((unit_weights, (rows, columns)), shape=(len(texts), max(1, size)))
+    columns = []
+    for word in chain.from_iterable(words_by_text):
+        columns.append(column_by_word.setdefault(word, len(column_by_word)))
+    shape = (len(texts), max(1, len(column_by_word)))
+    counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)  # summed by cell
+    texts_with_word = (counts > 0).sum(axis=0)
+    weights = counts * (1.0 + np.log((1.0 + len(texts)) / (1.0 + texts_with_word)))
+    lengths = np.sqrt(weights.power(2).sum(axis=1))
+    return sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ weights.tocsr()
 
 
 class EmbeddedTexts:
@@ -98,7 +95,6 @@ def relate_reasons(
     score: Floats,
     reasons: Sequence[str],
     vectorize: Vectorizer,
-    seed: int = 0,
 ) -> MantelTest:
     """Return whether reviewers who agree more give more similar reasons, over pairs with ten common items.
 
@@ -117,7 +113,7 @@ def relate_reasons(
         similarity[pairs] += cosines(vectors, positions, positions)
         agreement[pairs] -= np.abs(scores[:, None] - scores)
     number = np.where(common >= MIN_SHARED_ITEMS, common, np.nan)
-    return mantel(similarity / number, agreement / number, seed)
+    return mantel(similarity / number, agreement / number)
 
 
 def mantel(first: Floats, second: Floats, seed: int = 0) -> MantelTest:
@@ -190,14 +186,13 @@ def match_reasons(
     own_cosines = []
     other_cosines = []
     units = []
-    for row in np.flatnonzero(has_both).tolist():
-        peers = np.flatnonzero(has_reason & (item == item[row]) & (reviewer != reviewer[row]))
-        if len(peers):
-            rows = np.array([row, *peers.tolist()])
-            (peer_cosines,) = cosines(vectors, np.array([count + row]), rows)
-            own_cosines.append(float(peer_cosines[0]))
-            other_cosines.append(float(peer_cosines[1:].mean()))
-            units.append(int(reviewer[row]))
+    for row in np.flatnonzero(has_both):
+        is_peer = has_reason & (item == item[row]) & (reviewer != reviewer[row])
+        if is_peer.any():
+            judge_row = np.array([count + row])
+            own_cosines.append(cosines(vectors, judge_row, np.array([row])).mean())
+            other_cosines.append(cosines(vectors, judge_row, np.flatnonzero(is_peer)).mean())
+            units.append(reviewer[row])
     if not own_cosines:
         return ReasonMatch(0, None, None, None)
     by_reviewer = mean_over(np.subtract(own_cosines, other_cosines), units)

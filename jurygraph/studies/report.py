@@ -256,7 +256,7 @@ def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2)
     return f"{lowest}, up to {format_number(values[greatest_name], digits)} for {greatest_name}"
 
 
-def describe_series(subject: str, unit: str, series: PlotSeries, digits: int = 2) -> str:
+def describe_series(subject: str, unit: str, series: PlotSeries) -> str:
     """Return a sentence with the first and the last number of a series, whose x counts or measures `unit`."""
     points = [
         (at, value) for at, value in zip(series.x, series.y, strict=True) if value is not None
@@ -264,10 +264,10 @@ def describe_series(subject: str, unit: str, series: PlotSeries, digits: int = 2
     if not points:
         return f"{subject} was not measured"
     (start, first), (end, last) = points[0], points[-1]
-    beginning = f"{subject} is {format_number(first, digits)} at {unit} {_format_tick(start)}"
+    beginning = f"{subject} is {format_number(first, 2)} at {unit} {_format_tick(start)}"
     if len(points) == 1:
         return beginning
-    return f"{beginning}, and {format_number(last, digits)} at {unit} {_format_tick(end)}"
+    return f"{beginning}, and {format_number(last, 2)} at {unit} {_format_tick(end)}"
 
 
 def _format_tick(x: float | str) -> str:

@@ -9,7 +9,7 @@ rated it.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, product
 from statistics import fmean
@@ -535,14 +535,9 @@ def report(
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
     prediction counts as the nearest score that occurs.
     """
-    judges: list[Figures] = []
+    names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
+    figures: Figures = {"level": level} | {name: [] for name in names}
     judges_by_domain: list[Figures] = []
-    curve: list[Figures] = []
-    differences: list[Figures] = []
-    reasons: list[Figures] = []
-    matches: list[Figures] = []
-    side_by_side: list[Figures] = []
-    reviewers: list[Figures] = []
     sizes: dict[str, int] = {}
     for part, columns in judged:
         best = _most_shots(columns)
@@ -550,37 +545,24 @@ def report(
         compared_judges = _predicting_judges(best)
         tests = _test_against_people(part, compared_judges)
         for row in _measure(part, all_ratings, None, best, level):
-            judges.append({**row, "alternative_annotator": tests.get(row["judge"])})
+            figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
         if len(part.domains) > 1:
             for index, name in enumerate(part.domains):
                 rows = part.domain == index
                 judges_by_domain += _measure(part, rows, name or "none", best, level)
-        curve += _measure(part, all_ratings, None, columns, level)
-        differences += _differences(part, compared_judges)
-        reasons += _relate_reasons(part, best, vectorize)
-        matches += _match_reasons(part, best, vectorize)
-        side_by_side += _reasons_side_by_side(part, best)
-        reviewers += _by_reviewer(part, compared_judges)
-    figures = {
-        "level": level,
-        "judges": judges + judges_by_domain,
-        "curve": curve,
-        "differences": differences,
-        "reasons": reasons,
-        "matches": matches,
-        "side_by_side": side_by_side,
-        "reviewers": reviewers,
-    }
-    blind_judges = [row for row in judges if row["judge"] not in PEER_BASELINES]
-    return Report(
-        figures,
-        list(_sections(figures)),
-        list(_notes(judged)),
-        list(_plots(figures)),
-        conclude_reviewers(blind_judges, differences, sizes),
-        symbols.REVIEWERS,
-    )
+        figures["curve"] += _measure(part, all_ratings, None, columns, level)
+        figures["differences"] += _differences(part, compared_judges)
+        figures["reasons"] += _relate_reasons(part, best, vectorize)
+        figures["matches"] += _match_reasons(part, best, vectorize)
+        figures["side_by_side"] += _reasons_side_by_side(part, best)
+        figures["reviewers"] += _by_reviewer(part, compared_judges)
+    blind_judges = [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
+    conclusion = conclude_reviewers(blind_judges, figures["differences"], sizes)
+    figures["judges"] += judges_by_domain
+    sections = list(_sections(figures))
+    notes = list(_notes(judged))
+    return Report(figures, sections, notes, list(_plots(figures)), conclusion, symbols.REVIEWERS)
 
 
 def _most_shots(columns: Sequence[Predictions]) -> list[Predictions]:
@@ -775,15 +757,21 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         if len(curve) > 1 or curve[0]["shots"] == 0:
             curve_rows += curve
     yield _judge_table("by examples", curve_rows)
-    yield _difference_table(figures["differences"])
-    columns = ("reasons_of", "pairs", "correlation", "p")
-    rows = [[part_name(row), *(row[column] for column in columns)] for row in figures["reasons"]]
-    titles = ("dimension", "similar reasons of", "pairs", "correlation with agreement", "p")
-    yield ReportTable(titles, rows, left=2, digits=3)
-    names = ("judge", "cells", "own", "others", "difference")
-    rows = [[part_name(row), *(row[name] for name in names)] for row in figures["matches"]]
-    header = ("dimension", "reasons of", "cells", "as the person's", "as others'", "less (95 %)")
-    yield ReportTable(header, rows, left=2, digits=3)
+    columns = {
+        "error of": "first",
+        "less that of": "second",
+        "absolute (95 %, this pair)": "absolute",
+        "p (Holm, all pairs)": "absolute_p",
+        "nearer to (reviewers)": "nearer",
+        "farther from (reviewers)": "farther",
+    }
+    yield _table(columns, figures["differences"], left=3)
+    columns = {"similar reasons of": "reasons_of", "pairs": "pairs"}
+    columns |= {"correlation with agreement": "correlation", "p": "p"}
+    yield _table(columns, figures["reasons"])
+    columns = {"reasons of": "judge", "cells": "cells", "as the person's": "own"}
+    columns |= {"as others'": "others", "less (95 %)": "difference"}
+    yield _table(columns, figures["matches"])
     yield _side_by_side_table(figures["side_by_side"])
     for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
         records = list(reviewers)
@@ -802,48 +790,30 @@ def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:
     return ReportTable(titles, rows, left=5, digits=2, most=_MAX_REASONS_LISTED)
 
 
-def _difference_table(differences: Sequence[Figures]) -> ReportTable:
-    columns = (
-        "first",
-        "second",
-        "absolute",
-        "absolute_p",
-        "nearer",
-        "farther",
-    )
-    rows = [[part_name(row), *(row[column] for column in columns)] for row in differences]
-    header = (
-        "dimension",
-        "error of",
-        "less that of",
-        "absolute (95 %, this pair)",
-        "p (Holm, all pairs)",
-        "nearer to (reviewers)",
-        "farther from (reviewers)",
-    )
-    return ReportTable(header, rows, left=3, digits=3, most=_MAX_ROWS)
+def _table(columns: Mapping[str, str], rows: Iterable[Figures], left: int = 2) -> ReportTable:
+    """Return a table of records, whose dimension, with its domain, comes first."""
+    named_rows = [{**row, "part": part_name(row)} for row in rows]
+    titled = {"dimension": "part", **columns}
+    return ReportTable.of(titled, named_rows, left=left, digits=3, most=_MAX_ROWS)
 
 
 def _judge_table(title: str, judges: Sequence[Figures]) -> ReportTable:
-    header = (
-        "dimension",
-        title,
-        "shots",
-        "coverage",
-        "n",
-        "alpha (95 %)",
-        "RMSE",
-        "MAE (95 %)",
-        "calls",
-        "cost",
-    )
-    columns = ("coverage", "n", "alpha", "rmse", "mae", "calls", "cost")
+    columns = {
+        title: "judge",
+        "shots": "shots",
+        "coverage": "coverage",
+        "n": "n",
+        "alpha (95 %)": "alpha",
+        "RMSE": "rmse",
+        "MAE (95 %)": "mae",
+        "calls": "calls",
+        "cost": "cost",
+    }
     rows = []
     for row in judges:
         shots = "all" if row["shots"] is None and row["judge"] in OWN_BASELINES else row["shots"]
-        row_figures = [row[column] for column in columns]
-        rows.append([part_name(row), row["judge"], shots, *row_figures])
-    return ReportTable(header, rows, left=2, digits=3, most=_MAX_ROWS)
+        rows.append({**row, "shots": shots})
+    return _table(columns, rows)
 
 
 def _notes(judged: Sequence[JudgedPart]) -> Iterator[str]:

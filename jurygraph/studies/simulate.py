@@ -264,8 +264,8 @@ def pair_order_accuracy(scores: Floats, true_scores: Floats) -> float:
     upper = np.triu_indices(len(scores), 1)
     signs = np.sign(np.subtract.outer(scores, scores))[upper]
     expected = np.sign(np.subtract.outer(true_scores, true_scores))[upper]
-    half = np.where(signs * expected == 0.0, 0.5, 0.0)
-    return float(np.where(signs == expected, 1.0, half).mean())
+    shares = np.where(signs == expected, 1.0, (1.0 + signs * expected) / 2.0)
+    return float(shares.mean())
 
 
 SimulatedPart = Sweep | Literal["decompr"]

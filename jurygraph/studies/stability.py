@@ -289,7 +289,9 @@ def measure_stability(
         raise InputError(
             f"{', '.join(presentations.sources)}: no response has two scored variants; {hint}"
         )
-    missing_weights = _check_weights_of_tasks(own_weights, rows)
+    weight_notes: list[str] = []
+    if own_weights is not None:
+        weight_notes += check_stakeholder_weights(own_weights, rows)
     figures: Figures = {"sources": presentations.sources, "stakeholders": sizes}
     names = ("units", "noise", "ratios", "protocols", "families", "weightings", "drift", "worst")
     figures |= {name: [] for name in names}
@@ -312,24 +314,11 @@ def measure_stability(
         sections += _drift_sections(protocol, units, sizes, figures)
     figures["left_out"] = presentations.left_out
     notes = list(_notes(presentations, every_unit, figures["ratios"]))
-    if missing_weights:
-        notes.append(missing_weights)
+    notes += weight_notes
     plot = _noise_plot(figures["noise"], list(by_protocol), len(sizes))
     tasks = len({unit.cluster for unit in every_unit})
     conclusion = conclude_stability(figures["ratios"], tasks)
     return Report(figures, sections, notes, [plot], conclusion, symbols.WORDING)
-
-
-def _check_weights_of_tasks(
-    own_weights: OwnWeights | None, rows: Sequence[PresentationScore]
-) -> str | None:
-    if own_weights is None:
-        return None
-    people = {}
-    for row in rows:
-        if row.utilities and row.task is not None:
-            people[row.task] = row.utilities.keys()
-    return check_stakeholder_weights(own_weights, people)
 
 
 def _units_by_family(
@@ -370,12 +359,17 @@ def _unit_figures(protocol: str, unit: ScoredPresentations) -> Figures:
     }
 
 
+def _of_size(units: Iterable[ScoredPresentations], stakeholders: int) -> list[ScoredPresentations]:
+    return [unit for unit in units if unit.stakeholders == stakeholders]
+
+
 def _measure_clusters(
-    units: Iterable[ScoredPresentations], size: int, measure: SeedMeasure
+    units: Iterable[ScoredPresentations], measure: SeedMeasure
 ) -> dict[str, list[float]]:
+    """Return the measure of the units that have it, by cluster."""
     by_cluster: dict[str, list[float]] = {}
     for unit in units:
-        value = measure(unit) if unit.stakeholders == size else None
+        value = measure(unit)
         if value is not None:
             by_cluster.setdefault(unit.cluster, []).append(value)
     return by_cluster
@@ -393,24 +387,25 @@ def _growths(
     """
     if len(sizes) < 2:
         return {"growth": None, "growth_same_families": None}
-    smallest_size, largest_size = sizes[0], sizes[-1]
+    largest = _of_size(units, sizes[-1])
+    smallest = _of_size(units, sizes[0])
+    families = _families_of(largest) & _families_of(smallest)
 
-    def divide_means(chosen: Sequence[ScoredPresentations]) -> Estimate | None:
-        largest_measures = _measure_clusters(chosen, largest_size, measure)
-        smallest_measures = _measure_clusters(chosen, smallest_size, measure)
-        return ratio_of_means(largest_measures, smallest_measures)
+    def divide_means(
+        above: Iterable[ScoredPresentations], below: Iterable[ScoredPresentations]
+    ) -> Estimate | None:
+        return ratio_of_means(_measure_clusters(above, measure), _measure_clusters(below, measure))
 
-    families = _families_at(smallest_size, units) & _families_at(largest_size, units)
-    common = [unit.with_families(families) for unit in units]
-    return {"growth": divide_means(units), "growth_same_families": divide_means(common)}
+    common = [[unit.with_families(families) for unit in end] for end in (largest, smallest)]
+    return {
+        "growth": divide_means(largest, smallest),
+        "growth_same_families": divide_means(*common),
+    }
 
 
-def _families_at(size: int, units: Sequence[ScoredPresentations]) -> set[str]:
-    families: set[str] = set()
-    for unit in units:
-        if unit.stakeholders == size:
-            families.update(row.family for row in unit.rows)
-    return families
+def _families_of(units: Iterable[ScoredPresentations]) -> set[str]:
+    rows = chain.from_iterable(unit.rows for unit in units)
+    return {row.family for row in rows}
 
 
 _RESTRICTIVENESS_BANDS = {"All (Med+High)": ("med", "medium", "high"), "All (Low)": ("low",)}
@@ -446,12 +441,13 @@ def _noise_tables(
         for size in sizes:
             means = {}
             for name, measure in SEED_MEASURES.items():
-                means[name] = positive_mean(_measure_clusters(members, size, measure))
+                means[name] = positive_mean(_measure_clusters(_of_size(members, size), measure))
             row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
         variances += row
-        ratios.append({**band, **_growths(members, sizes), **_wording_figures(members, sizes[-1])})
+        largest = _of_size(members, sizes[-1])
+        ratios.append({**band, **_growths(members, sizes), **_wording_figures(largest)})
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
@@ -465,11 +461,11 @@ def _noise_tables(
     yield ReportTable.of(columns, rows, left=2, digits=_DIGITS)
 
 
-def _wording_figures(units: Sequence[ScoredPresentations], size: int) -> Figures:
-    """Return S/R, its degrees of freedom and the part of wording alone, of units with so many stakeholders."""
-    semantic_variances = _measure_clusters(units, size, ScoredPresentations.semantic)
-    repeat_variances = _measure_clusters(units, size, ScoredPresentations.repeat)
-    freedom = sum(unit.repeat_freedom() for unit in units if unit.stakeholders == size)
+def _wording_figures(units: Sequence[ScoredPresentations]) -> Figures:
+    """Return S/R, its degrees of freedom and the part of wording alone."""
+    semantic_variances = _measure_clusters(units, ScoredPresentations.semantic)
+    repeat_variances = _measure_clusters(units, ScoredPresentations.repeat)
+    freedom = sum(unit.repeat_freedom() for unit in units)
     return {
         "semantic_to_repeat": semantic_to_repeat(semantic_variances, repeat_variances, freedom),
         "repeat_freedom": freedom,
@@ -495,7 +491,9 @@ def _table_by_size(
     cells = []
     variances: list[object] = []
     for key, units, measure in rows:
-        means = {size: positive_mean(_measure_clusters(units, size, measure)) for size in sizes}
+        means = {}
+        for size in sizes:
+            means[size] = positive_mean(_measure_clusters(_of_size(units, size), measure))
         growths = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growths})
         growth_cells = [format_cell(growth, _DIGITS) for growth in growths.values()]
@@ -517,10 +515,8 @@ def _reweight_units(
         if unit.rows[0].weights:
             rows["by the judge"] = list(unit.rows)
         for row in unit.rows:
-            people = tuple(row.utilities)
-            utilities = np.array([row.utilities[person] for person in people])
-            weightings = fixed_weights(people, row.difficulty, row.task, own_weights)
-            for name, weights in weightings.items():
+            utilities = np.array(list(row.utilities.values()))
+            for name, weights in fixed_weights(row, own_weights).items():
                 score = float(weights @ utilities)
                 rows.setdefault(name, []).append(row.model_copy(update={"score": score}))
         for name, reweighted_rows in rows.items():
@@ -558,8 +554,8 @@ def _drift_sections(
     for size in sizes:
         clusters = []
         arrays = []
-        for unit in units:
-            weight_arrays = unit.weight_arrays() if unit.stakeholders == size else None
+        for unit in _of_size(units, size):
+            weight_arrays = unit.weight_arrays()
             if weight_arrays is not None:
                 clusters.append(unit.cluster)
                 arrays.append(weight_arrays[2])
@@ -705,17 +701,18 @@ def measure_signal(
     """
     source = ", ".join(presentations.sources)
     units = _choose_units(presentations, protocol, source)
-    noises = _measure_noise(units)
-    if not noises:
+    wording_variances = _measure_clusters(units, ScoredPresentations.semantic)
+    if not wording_variances:
         raise InputError(
             f"{source}: no response has two scored variants; label them with `seed` and `family`"
         )
-    groups = list(_group_signals(units, fmean(noises), correct))
+    pooled_noise = fmean(chain.from_iterable(wording_variances.values()))
+    groups = list(_group_signals(units, pooled_noise, correct))
     if not groups:
         raise InputError(
             f"{source}: no task has two responses, so that there is no group to compare"
         )
-    signal_of_all = _measure_together(groups, units)
+    signal_of_all = _measure_together(groups, wording_variances)
     terms = list(_terms_by_size(units))
     flips: list[Figures] = []
     if cut is not None:
@@ -741,16 +738,6 @@ def measure_signal(
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
     notes = list(_signal_notes(presentations, groups))
     return Report(figures, sections, notes, [plot], symbols=symbols.WORDING)
-
-
-def _measure_noise(units: Iterable[ScoredPresentations]) -> list[float]:
-    """Return σ²_Sem of the units that have two variants."""
-    noises = []
-    for unit in units:
-        noise = unit.semantic()
-        if noise is not None:
-            noises.append(noise)
-    return noises
 
 
 def _group_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
@@ -783,7 +770,7 @@ def _flip_sections(flips: Sequence[Figures], cut: float) -> Iterator[str | Repor
 
 
 def _measure_together(
-    groups: Sequence[GroupSignal], units: Sequence[ScoredPresentations]
+    groups: Sequence[GroupSignal], wording_variances: Clustered
 ) -> dict[str, IntervalCell | None]:
     """Return the mean signal of groups over the mean noise of responses, and P(correct sign) at this SNR.
 
@@ -793,11 +780,6 @@ def _measure_together(
     reward_variances: dict[str, list[float]] = {}
     for group in groups:
         reward_variances.setdefault(group.task, []).append(group.variance)
-    wording_variances: dict[str, list[float]] = {}
-    for unit in units:
-        noise = unit.semantic()
-        if noise is not None:
-            wording_variances.setdefault(unit.cluster, []).append(noise)
     ratio = ratio_of_means(reward_variances, wording_variances)
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
@@ -815,13 +797,9 @@ def _choose_units(
     presentations: Presentations, protocol: str | None, source: str
 ) -> list[ScoredPresentations]:
     by_protocol = units_by_protocol(presentations.rows)
-    name = protocol
-    if not name:
-        name = (
-            REWARD_PROTOCOL
-            if REWARD_PROTOCOL in by_protocol
-            else next(iter(by_protocol), REWARD_PROTOCOL)
-        )
+    name = protocol or REWARD_PROTOCOL
+    if not protocol and by_protocol and name not in by_protocol:
+        name = next(iter(by_protocol))
     if name not in by_protocol:
         hint = did_you_mean(name, by_protocol) or f"there are {', '.join(by_protocol) or 'none'}"
         raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
@@ -835,7 +813,7 @@ def _group_signals(
         size = len(members)
         if size < 2:
             continue
-        noises = _measure_noise(members)
+        noises = _measure_clusters(members, ScoredPresentations.semantic).get(task, [])
         noise = fmean(noises) if noises else pooled_noise
         rewards = np.array([_original_score(unit) for unit in members])
         snr = observed_snr(rewards, noise)
@@ -860,8 +838,8 @@ def _terms_by_size(units: Sequence[ScoredPresentations]) -> Iterator[Figures]:
         terms = []
         exchangeable = []
         totals = []
-        for unit in units:
-            weight_arrays = unit.weight_arrays() if unit.stakeholders == size else None
+        for unit in _of_size(units, size):
+            weight_arrays = unit.weight_arrays()
             if weight_arrays is not None:
                 weights, utilities, scores = weight_arrays[2]
                 drift = float(np.mean(np.var(weights, axis=0, ddof=1)))

@@ -43,7 +43,7 @@ def all_results(
     return [
         total(p),
         q,
-        graph.marginals(p, retention, p > 0.1, weights >= 0.0),
+        graph.marginals(p, retention, p > 0.1, 1.0),
         graph.exact_marginals(p, retention),
         graph.exact_marginals(p, retention, p > 0.1, 1.0),
         graph.hard_gating(p),

@@ -10,9 +10,10 @@ import hashlib
 import random
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
@@ -146,46 +147,49 @@ async def read_prose(
             if material.failure is None
             else material.failure.message or NO_RECORD_REASON
         )
+    records = list(_read_records(material))
+    known_people = tuple(people) or tuple(dict.fromkeys(_values_of(records, "person")))
     pieces, end = split_into_pieces(response.text)
-    known_people = tuple(people) or _people_in(material)
-    labelled_pieces = _label_pieces(pieces, material)
-    return Prose(
-        response,
-        labelled_pieces,
-        end,
-        known_people,
-        _prose_facts(material, known_people),
-        material.note,
-    )
+    labelled_pieces = tuple(_label_pieces(pieces, records))
+    facts = _prose_facts(records, known_people)
+    return Prose(response, labelled_pieces, end, known_people, facts, material.note)
 
 
-def _people_in(material: Material) -> tuple[str, ...]:
-    names = []
-    for _, record, _ in _read_records(material):
-        names += [record["person"]] if "person" in record else []
-    return tuple(dict.fromkeys(names))
+class _ProseRecord(NamedTuple):
+    """A record with its kind, and the evidence of the passage that it quotes."""
+
+    kind: str
+    fields: Mapping[str, str]
+    evidence: Any
 
 
-def _read_records(material: Material) -> Iterator[tuple[str, Mapping[str, Any], Any]]:
-    """Yield each record with its kind and the evidence of the passage that it quotes."""
+def _read_records(material: Material) -> Iterator[_ProseRecord]:
     data: Any = material.data
     evidence_at = {evidence.of: evidence for evidence in material.evidence}
     for kind, records in data.items():
-        for number, record in enumerate(records):
+        for number, fields in enumerate(records):
             evidence = evidence_at.get(f"$['{kind}'][{number}]")
-            if evidence is not None and UNKNOWN_VALUE not in record.values():
-                yield kind, record, evidence
+            if evidence is not None and UNKNOWN_VALUE not in fields.values():
+                yield _ProseRecord(kind, fields, evidence)
 
 
-def _prose_facts(material: Material, people: Sequence[str]) -> ProseFacts:
-    quotes = {}
-    statuses = []
-    for kind, record, evidence in _read_records(material):
-        quotes[evidence.start] = evidence.quote
-        if kind == "summary":
-            statuses.append((record["person"].casefold(), record["status"]))
+def _values_of(records: Iterable[_ProseRecord], *names: str) -> Iterator[str]:
+    """Yield what the records say in the fields of these names, as far as they have them."""
+    for record in records:
+        for name in names:
+            if name in record.fields:
+                yield record.fields[name]
+
+
+def _prose_facts(records: Sequence[_ProseRecord], people: Sequence[str]) -> ProseFacts:
+    # The words of a passage that several records quote count once.
+    quotes = {record.evidence.start: record.evidence.quote for record in records}
     text = "\n".join(quotes.values())
     strength_words = count_strength_words(text)
+    statuses = []
+    for record in records:
+        if record.kind == "summary":
+            statuses.append((record.fields["person"].casefold(), record.fields["status"]))
     return ProseFacts(
         numbers=frozenset(find_numbers(text)),
         names=mentioned_people(text, people),
@@ -238,37 +242,26 @@ def join_pieces(pieces: Sequence[ProsePiece], end: str = "") -> str:
     return "".join(f"{piece.before}{piece.text}" for piece in pieces) + end
 
 
-def _label_pieces(pieces: Sequence[ProsePiece], material: Material) -> tuple[ProsePiece, ...]:
-    """Return the pieces with what the records that quote them are about."""
-    labelled_pieces = list(pieces)
-    starts = []
-    position = 0
+def _label_pieces(
+    pieces: Iterable[ProsePiece], records: Sequence[_ProseRecord]
+) -> Iterator[ProsePiece]:
+    """Yield the pieces with what the records that quote them are about."""
+    end = 0
     for piece in pieces:
-        starts.append(position + len(piece.before))
-        position = starts[-1] + len(piece.text)
-    for kind, record, evidence in _read_records(material):
-        for index, piece in enumerate(labelled_pieces):
-            is_quoted = starts[index] < evidence.end and evidence.start < starts[index] + len(
-                piece.text
-            )
-            if is_quoted:
-                labelled_pieces[index] = _add_labels(piece, kind, record)
-    return tuple(labelled_pieces)
-
-
-def _add_labels(piece: ProsePiece, kind: str, record: Mapping[str, Any]) -> ProsePiece:
-    topics = piece.topics | {kind}
-    people = piece.people
-    if "person" in record:
-        people = people | {record["person"]}
-    named_values = [record[field] for field in ("what", "item", "need") if field in record]
-    values = [value for value in named_values if value in piece.text]
-    statuses = piece.statuses
-    if "status" in record:
-        statuses = (*statuses, record["status"])
-    return piece._replace(
-        topics=topics, people=people, values=(*piece.values, *values), statuses=statuses
-    )
+        start = end + len(piece.before)
+        end = start + len(piece.text)
+        quoting = [
+            record
+            for record in records
+            if start < record.evidence.end and record.evidence.start < end
+        ]
+        named = _values_of(quoting, "what", "item", "need")
+        yield piece._replace(
+            topics=frozenset(record.kind for record in quoting),
+            people=frozenset(_values_of(quoting, "person")),
+            values=tuple(value for value in named if value in piece.text),
+            statuses=tuple(_values_of(quoting, "status")),
+        )
 
 
 # Families
@@ -299,12 +292,9 @@ def _sections(prose: Prose) -> list[PieceRange]:
     return groups
 
 
-def _pieces_about(topic: str) -> Callable[[Prose], list[PieceRange]]:
-    def find(prose: Prose) -> list[PieceRange]:
-        numbered_pieces = enumerate(prose.pieces)
-        return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
-
-    return find
+def _pieces_about(topic: str, prose: Prose) -> list[PieceRange]:
+    numbered_pieces = enumerate(prose.pieces)
+    return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
 
 
 def _reordered(find_groups: Callable[[Prose], list[PieceRange]]) -> ProseDraw:
@@ -426,9 +416,9 @@ def _typography_variants(prose: Prose, rng: random.Random) -> Iterator[str]:
 
 _DRAWS_BY_FAMILY: Mapping[PresentationFamily, ProseDraw] = {
     "stakeholder-section-order": _reordered(_sections),
-    "satisfaction-summary-order": _reordered(_pieces_about("summary")),
+    "satisfaction-summary-order": _reordered(partial(_pieces_about, "summary")),
     "shared-benefit-attribution": _attributions,
-    "trade-off-order": _reordered(_pieces_about("tradeoffs")),
+    "trade-off-order": _reordered(partial(_pieces_about, "tradeoffs")),
     "format-conversion": _reformat,
     "section-header": _headings,
     "low-level-formatting": _typography_variants,
@@ -469,28 +459,24 @@ async def keep_faithful_variants(
     They are counted in `discarded` and `broken`. A family that has fewer versions left is undefined for this response.
     Raises the errors that end a run.
     """
-    checks = await gather_all(
-        _find_difference(prose, view, variant.text, client)
-        for variant in written_presentations.variants
-    )
+
+    async def find_difference(variant: Presentation) -> str | None:
+        response = prose.response.model_copy(update={"text": variant.text})
+        read = await read_prose(view, response, prose.people, client)
+        if isinstance(read, str):
+            return UNREADABLE_REASON
+        return first_difference(prose.said, read.said)
+
+    differences = await gather_all(map(find_difference, written_presentations.variants))
     found = PresentationSet(written_presentations.original)
     found.add(replace(written_presentations, variants=[]))
-    texts: dict[str, dict[str, JsonValue]] = {}
-    for variant, difference in zip(written_presentations.variants, checks, strict=True):
-        family_texts = texts.setdefault(variant.family, {})
+    texts: defaultdict[str, dict[str, JsonValue]] = defaultdict(dict)
+    for variant, difference in zip(written_presentations.variants, differences, strict=True):
         if difference is None:
-            family_texts[variant.text] = variant.data
+            texts[variant.family][variant.text] = variant.data
         else:
             found.discard(variant.family, difference)
     versions = Counter(variant.family for variant in written_presentations.variants)
-    for family, family_texts in texts.items():
-        found.add_family(family, family_texts, versions[family], "are left")
+    for family, number in versions.items():
+        found.add_family(family, texts[family], number, "are left")
     return found
-
-
-async def _find_difference(
-    prose: Prose, view: TaskView, text: str, client: "JudgeClient"
-) -> str | None:
-    response = prose.response.model_copy(update={"text": text})
-    read = await read_prose(view, response, prose.people, client)
-    return UNREADABLE_REASON if isinstance(read, str) else first_difference(prose.said, read.said)

@@ -367,53 +367,44 @@ async def rewrite_statements(
     A variant that breaks an invariant is discarded, and counted in `broken` by it. A family with fewer versions left
     is undefined for this response. Raises the errors that end a run.
     """
+    listed = [{"name": name, "text": statement.text} for name, statement in statements.items()]
+    size = 2 * sum(len(statement.text) for statement in statements.values())
+
+    async def write(family: Rewriting, number: int) -> tuple[str, str | None]:
+        """Return the text of a version, and the invariant that it breaks, if any."""
+        operation = _REWRITING_FAMILIES[family].operation
+        ways = _REWRITING_FAMILIES[family].ways
+        way = ways[(number - 1) % len(ways)]
+        variables = {
+            "response": original.text,
+            "statements": listed,
+            "operation": operation.format(way=way),
+        }
+        request = client.request(
+            load_prompt(PROMPT_NAME), PassagesReply, variables, sample=number, max_reply_tokens=size
+        )
+
+        def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
+            passages = reply.value.passages
+            text = "\n\n".join(passage.text for passage in passages)
+            return text, broken_invariant(statements, passages)
+
+        return await ask_model(
+            client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY_REASON)
+        )
+
     found = PresentationSet(original)
     for family in REWRITINGS if versions else ():
         if not _REWRITING_FAMILIES[family].is_defined(statements):
             found.undefined[family] = _REWRITING_FAMILIES[family].undefined
             continue
         numbers = range(1, versions + 1)
-        written_versions = await gather_all(
-            _write_version(original.text, statements, client, family, number) for number in numbers
-        )
+        written_texts = await gather_all(write(family, number) for number in numbers)
         texts = {}
-        for text, problem in written_versions:
+        for text, problem in written_texts:
             if problem is not None:
                 found.discard(family, problem)
             elif text != original.text:
                 texts[text] = original.data
         found.add_family(family, texts, versions, "are left")
     return found
-
-
-async def _write_version(
-    original: str,
-    statements: Mapping[str, Statement],
-    client: "JudgeClient",
-    family: Rewriting,
-    number: int,
-) -> tuple[str, str | None]:
-    operation = _REWRITING_FAMILIES[family].operation
-    ways = _REWRITING_FAMILIES[family].ways
-    way = ways[(number - 1) % len(ways)]
-    statement_entries = [
-        {"name": name, "text": statement.text} for name, statement in statements.items()
-    ]
-    variables = {
-        "response": original,
-        "statements": statement_entries,
-        "operation": operation.format(way=way),
-    }
-    size = 2 * sum(len(statement.text) for statement in statements.values())
-    request = client.request(
-        load_prompt(PROMPT_NAME), PassagesReply, variables, sample=number, max_reply_tokens=size
-    )
-
-    def read(reply: "ParsedReply[PassagesReply]") -> tuple[str, str | None]:
-        passages = reply.value.passages
-        text = "\n\n".join(passage.text for passage in passages)
-        return text, broken_invariant(statements, passages)
-
-    return await ask_model(
-        client, request, PassagesReply, read=read, fail=lambda fault: ("", NO_REPLY_REASON)
-    )

@@ -9,12 +9,14 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
+
+from jurygraph.schema import FrozenModel
 
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
@@ -71,19 +73,33 @@ class Section(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The form of the itinerary and of the rest of a document, its headings, bullets, emphasis and indent."""
+    """The form of the itinerary and of the rest of a document, its bullets, emphasis and indent.
+
+    `heading` is the position of its headings among those of each kind in `HEADINGS`.
+    """
 
     itinerary: LayoutFormat = "bullets"
     rest: LayoutFormat = "bullets"
-    headings: Mapping[str, int] = {}
+    heading: int = 0
     bullet: str = "-"
     emphasis: str = ""
     indent: str = ""
 
 
 FactDocument = tuple[Section, ...]
-_Data = TypeAdapter(dict[str, Any])
-_Records = TypeAdapter(list[FactRecord])
+_ReadRecords = list[Annotated[FactRecord, Field(min_length=1)]]
+
+
+class _DocumentData(FrozenModel):
+    """The parts of structured data, of their types exactly: a text is no list of sentences."""
+
+    model_config = ConfigDict(strict=True)
+
+    itinerary: _ReadRecords = Field(default_factory=list)
+    stakeholders: dict[str, list[FactValue]] = Field(default_factory=dict)
+    summary: dict[str, FactRecord] = Field(default_factory=dict)
+    shared: _ReadRecords = Field(default_factory=list)
+    tradeoffs: list[FactValue] = Field(default_factory=list)
 
 
 def document_of(data: Any) -> FactDocument | None:
@@ -94,30 +110,22 @@ def document_of(data: Any) -> FactDocument | None:
     list of names) and `tradeoffs` (sentences).
     """
     parts = {"itinerary": data} if isinstance(data, list) else data
-    allowed_parts = {*HEADINGS, "stakeholders"} - {"stakeholder"}
-    if not isinstance(parts, dict) or not parts or not parts.keys() <= allowed_parts:
-        return None
     try:
-        sections = [Section("itinerary", _records(parts.get("itinerary", [])))]
-        for name, sentences in _Data.validate_python(parts.get("stakeholders", {})).items():
-            records = _records([{"text": sentence} for sentence in sentences])
-            sections.append(Section("stakeholder", records, name))
-        summary = _Data.validate_python(parts.get("summary", {}))
-        rows = [{"stakeholder": name, **statuses} for name, statuses in summary.items()]
-        sections.append(Section("summary", _records(rows)))
-        sections.append(Section("shared", _records(parts.get("shared", []))))
-        tradeoff_records = [{"text": sentence} for sentence in parts.get("tradeoffs", [])]
-        sections.append(Section("tradeoffs", _records(tradeoff_records)))
-    except (ValidationError, TypeError):
+        read_data = _DocumentData.model_validate(parts)
+    except ValidationError:
         return None
+    sections = [Section("itinerary", tuple(read_data.itinerary))]
+    for name, sentences in read_data.stakeholders.items():
+        sections.append(Section("stakeholder", _sentence_records(sentences), name))
+    rows = [{"stakeholder": name, **statuses} for name, statuses in read_data.summary.items()]
+    sections.append(Section("summary", tuple(rows)))
+    sections.append(Section("shared", tuple(read_data.shared)))
+    sections.append(Section("tradeoffs", _sentence_records(read_data.tradeoffs)))
     return tuple(section for section in sections if section.records) or None
 
 
-def _records(value: Any) -> tuple[FactRecord, ...]:
-    records = _Records.validate_python(value, strict=True)
-    if not all(records):
-        raise TypeError("a record has no field")
-    return tuple(records)
+def _sentence_records(sentences: Iterable[FactValue]) -> tuple[FactRecord, ...]:
+    return tuple({"text": sentence} for sentence in sentences)
 
 
 def data_of(document: FactDocument) -> JsonValue:
@@ -154,7 +162,7 @@ def canonical_form(document: FactDocument) -> str:
 def render(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
     blocks = []
     for section in document:
-        heading = HEADINGS[section.kind][layout.headings.get(section.kind, 0)]
+        heading = HEADINGS[section.kind][layout.heading]
         if section.kind == "stakeholder":
             heading = f"{heading} {_write_value(section.name)}"
         form = layout.itinerary if section.kind == "itinerary" else layout.rest
@@ -223,22 +231,15 @@ def _read_value(text: str) -> Any:
 
 
 def parse(text: str) -> FactDocument:
-    """Return the document that a text by `render` says, whatever its layout. Raises ValueError for other texts."""
+    """Return the document that a text by `render` says, whatever its layout."""
     sections: list[Section] = []
-    kinds: dict[str, str] = {}
-    for section_kind, titles in HEADINGS.items():
-        if section_kind != "stakeholder":
-            kinds |= dict.fromkeys(titles, section_kind)
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
-        kind = kinds.get(heading, "stakeholder")
+        kinds = [kind for kind, titles in HEADINGS.items() if heading in titles]
+        kind = kinds[0] if kinds else "stakeholder"
         name = ""
         if kind == "stakeholder":
-            prefix = next(
-                (title for title in HEADINGS[kind] if heading.startswith(f"{title} ")), None
-            )
-            if prefix is None:
-                raise ValueError(f"{heading!r} is no heading")
+            prefix = next(title for title in HEADINGS[kind] if heading.startswith(f"{title} "))
             name = str(_read_value(heading.removeprefix(f"{prefix} ")))
         sections.append(Section(kind, tuple(_parse_section_records(lines)), name))
     return tuple(sections)
@@ -273,14 +274,8 @@ def _parse_record(line: str) -> FactRecord:
     pattern = _CLAUSE if line.startswith("Its ") else _FIELD_VALUE_PAIR
     plain_line = re.sub(rf"\*\*({_ATOM_PATTERN})\*\*: ", r"\1: ", line)
     record: FactRecord = {}
-    end = 0
     for match in pattern.finditer(plain_line):
-        if match.start() != end:
-            break
         record[str(_read_value(match["field"]))] = _read_value(match["value"])
-        end = match.end()
-    if end != len(plain_line):
-        raise ValueError(f"{line!r} is no record")
     return record
 
 
@@ -401,7 +396,7 @@ def _reformat(document: FactDocument, rng: random.Random) -> Iterator[tuple[Fact
 
 def _headings(document: FactDocument, rng: random.Random) -> Iterator[tuple[FactDocument, Layout]]:
     for number in range(1, len(HEADINGS["itinerary"])):
-        yield document, Layout(headings=dict.fromkeys(HEADINGS, number))
+        yield document, Layout(heading=number)
 
 
 def _typography_variants(

@@ -2,8 +2,7 @@
 by majority, the baseline; and estimates on parts of the votes: stability of rankings, intervals by resampling."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -375,7 +374,7 @@ def ranking_stability(
     classes: Sequence[ItemKey] | None = None,
     values: ArrayLike | None = None,
     gold: Mapping[Any, Any] | None = None,
-    report: Callable[[int], None] | None = None,
+    report: Callable[[int], None] = lambda draws: None,
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
@@ -408,57 +407,43 @@ def ranking_stability(
     ties: Ties = "first" if preset == "paper" else "shared"
     settings = settings or settings_with(preset)
     worth = credit_values(votes, values)
-    score = partial(_score_draw, votes, grouping, settings, worth, ties, gold_classes)
+    step_count = min(settings.max_iter, MAX_STABILITY_STEPS)
+    settings = settings._replace(max_iter=step_count)
+    agents = len(grouping.agents)
+
+    def score(is_kept: Bools, times: Ints) -> Floats:
+        """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
+        counts [N]."""
+        subset = votes.select_annotators(is_kept)
+        weight = np.where(subset.has_label, times, 0).astype(np.float64)
+        if not weight.any():  # none of the annotators labelled an item that was drawn
+            return np.full((len(METHODS), agents), np.nan)
+        is_drawn = weight > 0
+        posterior = fit_items(subset, weight, settings, gold_classes).posterior.T
+        hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
+        majority = vote(subset, ties, gold_classes).posterior[is_drawn]
+        agent = grouping.agent[is_drawn]
+        scores = []
+        # In the order of `METHODS`; each [N',K], over the items that count.
+        for result in (majority, hard_posterior, posterior):
+            scores.append(_mean_credit(agent, result @ worth, weight[is_drawn], agents))
+        return np.array(scores)
+
     all_annotators = np.ones(len(votes.annotators), dtype=np.bool_)
     all_items = np.ones(len(votes.items), dtype=np.intp)
-    full_scores = score((all_annotators, all_items))  # [M,A']
+    full_scores = score(all_annotators, all_items)  # [M,A']
     times = [all_items] * subsets
     if with_items:
         times = _draw_resamples(grouping.prompt, subsets, seed)
-    draws = zip(kept, times, strict=True)
-    scores = np.array(list(_report_each(map(score, draws), report)))  # [S,M,A']
+    drawn_scores = []
+    for draw in zip(kept, times, strict=True):
+        drawn_scores.append(score(*draw))
+        report(1)
+    scores = np.array(drawn_scores)  # [S,M,A']
     return {
         method: _stability(scores[:, index], full_scores[index])
         for index, method in enumerate(METHODS)
     }
-
-
-def _report_each(
-    results: Iterable[Floats], report: Callable[[int], None] | None
-) -> Iterator[Floats]:
-    for result in results:
-        yield result
-        if report is not None:
-            report(1)
-
-
-def _score_draw(
-    votes: Votes,
-    grouping: Grouping,
-    settings: FitSettings,
-    values: Floats,
-    ties: Ties,
-    gold: Ints,
-    draw: tuple[Bools, Ints],
-) -> Floats:
-    """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
-    counts [N]."""
-    kept, times = draw
-    subset = votes.select_annotators(kept)
-    weight = np.where(subset.has_label, times, 0).astype(np.float64)
-    agents = len(grouping.agents)
-    if not weight.any():  # none of the annotators labelled an item that was drawn
-        return np.full((len(METHODS), agents), np.nan)
-    is_drawn = weight > 0
-    settings = settings._replace(max_iter=min(settings.max_iter, MAX_STABILITY_STEPS))
-    posterior = fit_items(subset, weight, settings, gold).posterior.T
-    hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-    majority = vote(subset, ties, gold).posterior[is_drawn]
-    agent = grouping.agent[is_drawn]
-    # In the order of `METHODS`; each [N',K], over the items that count.
-    results = (majority, hard_posterior, posterior)
-    scores = [_mean_credit(agent, result @ values, weight[is_drawn], agents) for result in results]
-    return np.array(scores)
 
 
 def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
@@ -533,7 +518,7 @@ def refit_intervals(
     seed: int = 0,
     prompt: ArrayLike | None = None,
     as_published: bool = False,
-    report: Callable[[int], None] | None = None,
+    report: Callable[[int], None] = lambda draws: None,
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
@@ -569,8 +554,11 @@ def refit_intervals(
         start = Model(fitted.prior, confusion)
         draws = _draw_resamples(grouping.prompt, resamples, seed)
     draws = [times * votes.has_label for times in draws]
-    refit = partial(_refit, fitted, start, grouping, worth)
-    samples = np.array(list(_report_each(map(refit, draws), report)))  # [S,G+3A]
+    refits = []
+    for times in draws:
+        refits.append(_refit(fitted, start, grouping, worth, times))
+        report(1)
+    samples = np.array(refits)  # [S,G+3A]
     ends = _percentile_ends(samples)
     fixed_fit_scores = np.array(
         [_mean_credit(grouping.agent, credit, times, agents) for times in draws]

@@ -411,10 +411,10 @@ class FitProblem:
 
     def _log_prior(self, model: Model) -> float:
         tiny = np.finfo(np.float64).tiny
-        share = self._settings.prior_mu - 1.0
-        cell = self._settings.prior_confusion - 1.0
-        log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
-        return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
+        of_shares = float(np.log(model.prior + tiny).sum())
+        of_cells = float(np.log(model.confusion + tiny).sum())
+        settings = self._settings
+        return (settings.prior_mu - 1.0) * of_shares + (settings.prior_confusion - 1.0) * of_cells
 
     def _run_plain(self, model: Model, posterior: Floats) -> ModelFit:
         steps = 0
@@ -494,7 +494,7 @@ def _scale_rows(confusion: Floats) -> Floats:
 
 
 IntervalKind = Literal["t", "bootstrap"]
-Bounds = tuple[float, float] | tuple[None, None]
+Bounds = tuple[float | None, float | None]
 
 HIGH_AMBIGUITY = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
@@ -699,8 +699,7 @@ def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0
     lowest = float(values.min())
     highest = float(values.max())
     estimate = bounded_interval(sums, sizes, lowest, highest, more_variance)
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return None, None
+    assert estimate is not None, "an agent that is scored has items"
     return estimate.low, estimate.high
 
 

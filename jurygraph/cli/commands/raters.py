@@ -425,11 +425,11 @@ def assign(
         _note_new_reviewers(
             names, {rater for found in raters.values() for rater in found}, ambiguous
         )
-        classes = ", ".join(map(format_label, earlier_consensus.classes))
+        scale = ", ".join(map(format_label, earlier_consensus.classes))
         update = {
             "classes": earlier_consensus.classes,
             "consensus": str(ambiguous),
-            "cells": {"scale": classes},
+            "cells": {"scale": scale},
         }
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
@@ -465,7 +465,7 @@ def assign(
     lines = list(_assignment_lines(figures, few_pair_count))
     lines.append(f"next: send the sheets in {sheets}, not the key; then {command}")
     if ambiguous:
-        lines.append(f"scores: {', '.join(map(format_label, earlier_consensus.classes))}")
+        lines.append(f"scores: {scale}")
         consensus_command = (
             f"jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}"
         )
@@ -477,10 +477,10 @@ def assign(
 
 def _note_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
     """Print who has no label in a consensus that names its annotators, perhaps by a slip."""
-    new_names = [name for name in names if raters and name not in raters]
-    for name in new_names:
-        hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
-        print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
+    for name in names:
+        if raters and name not in raters:
+            hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
+            print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
 
 
 def _read_items(
@@ -551,18 +551,17 @@ def _read_names(text: str) -> list[str]:
         located_names = [
             ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
         ]
-    names = [name for _, name in located_names]
-    folded_names: set[str] = set()
+    name_by_folded: dict[str, str] = {}
     for location, name in located_names:
         if not _FILE_NAME.fullmatch(name):
             hint = "use letters, digits, spaces, . _ @ + and -; a comma separates names, or a line in a file"
             raise InputError(f"{location}: {quote(name)} cannot name a sheet; {hint}")
-        if name.casefold() in folded_names:
+        if name.casefold() in name_by_folded:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
-        folded_names.add(name.casefold())
-    if not names:
+        name_by_folded[name.casefold()] = name
+    if not name_by_folded:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
-    return names
+    return list(name_by_folded.values())
 
 
 def _read_responses(folder: Path) -> Iterator[SheetItem]:

@@ -207,8 +207,8 @@ def stability(
     bands = split_names(quality or None)
     if config is None:
         limits = {"--dry-run": dry_run or None, "--max-cost": max_cost, "--max-calls": max_calls}
-        models = {"--model": model, "--writer": writer, "--reader": reader}
-        for name, value in {"--out": out, **models, **limits}.items():
+        model_options = {"--model": model, "--writer": writer, "--reader": reader}
+        for name, value in {"--out": out, **model_options, **limits}.items():
             if value is not None:
                 raise InputError(
                     f"{name}: is for the variants of TASKS; name the judge's config with --config"
@@ -225,8 +225,8 @@ def stability(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    authors = PresentationModels(reader, writer)
-    presentations, runs = score_presentations(options, config, repeats, versions, authors, json)
+    models = PresentationModels(reader, writer, options)
+    presentations, runs = score_presentations(models, config, repeats, versions, json)
     if not runs:
         return None
     report = measure_stability(read_sources(runs, read_runs), bands, fixed_weights)

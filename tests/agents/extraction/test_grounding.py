@@ -15,7 +15,6 @@ from jurygraph.agents.extraction import (
     GroundedReply,
     IndexedText,
     RecordParams,
-    add_unknown_records,
     describe_left_out,
     ground,
 )
@@ -46,6 +45,9 @@ def meal(
         "when": None,
         **others,
     }
+
+
+UNKNOWN_MEAL = {"name": UNKNOWN_VALUE, "city": UNKNOWN_VALUE}
 
 
 def ground_meals(text: str, *meals: dict[str, Any]) -> GroundedReply:
@@ -123,7 +125,7 @@ def test_a_record_without_evidence_is_left_out_whole(changed: dict[str, Any], me
     found = ground_meals(
         TEXT, {**meal("Lunch at Roma"), **changed}, meal("dinner at Café Nero", "Café Nero")
     )
-    assert found.data == {"meals": [{"name": "Café Nero", "city": "Pisa", "day": 1}]}
+    assert found.data == {"meals": [{"name": "Café Nero", "city": "Pisa", "day": 1}, UNKNOWN_MEAL]}
     assert [(one.at, one.reason) for one in found.left_out] == [("meals[0]", message)]
     assert {one.of for one in found.evidence} >= {"$['meals'][0]", "$['meals'][0]['name']"}
 
@@ -215,10 +217,8 @@ def test_a_lost_record_becomes_an_unknown_one_behind_the_others() -> None:
         "meals[2]",
         "meals[3]",
     ]
-    assert found.lost == ("meals", "meals")
-    unknown = {"name": UNKNOWN_VALUE, "city": UNKNOWN_VALUE}
-    assert add_unknown_records(found, KINDS) == {
-        "meals": [{"name": "Roma", "city": "Pisa", "day": 1}, unknown, unknown]
+    assert found.data == {
+        "meals": [{"name": "Roma", "city": "Pisa", "day": 1}, UNKNOWN_MEAL, UNKNOWN_MEAL]
     }
 
 
@@ -302,7 +302,7 @@ MADE = st.lists(
 @given(TEXTS, MADE)
 def test_all_data_occurs_in_the_response(text: str, meals: list[dict[str, Any]]) -> None:
     found = ground_meals(text, *meals)
-    records: Any = found.data["meals"]
+    records: Any = [record for record in found.data["meals"] if record != UNKNOWN_MEAL]
     assert all(one.verified and text[one.start : one.end] == one.quote for one in found.evidence)
     evidence = {one.of: one for one in found.evidence}
     for place, record in enumerate(records):
