@@ -100,7 +100,7 @@ def fuse(
     changes: list[RewardChange] = []
     gate_values: dict[str, Floats] = {}
 
-    def advance(name: str, after: Floats) -> Floats:
+    def record_change(name: str, after: Floats) -> Floats:
         changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
         return after
 
@@ -124,11 +124,11 @@ def fuse(
             reported_measure = np.select(is_least, [measures[index] for index in worst_first])
             is_uncertain = present & (measures[1] < measures[2])
             gate_values[gate.kind] = np.where(is_uncertain, reported_measure, np.nan)
-        reward = advance(f"{gate.kind} gate", np.where(present, least_reward, reward))
+        reward = record_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
     if decision.scale != 1.0:
-        reward = advance("scale", reward * decision.scale)
+        reward = record_change("scale", reward * decision.scale)
     if decision.clip is not None:
-        reward = advance("clip", _clip(reward, *decision.clip))
+        reward = record_change("clip", _clip(reward, *decision.clip))
     return FusedRewards(reward, tuple(changes), gate_values)
 
 

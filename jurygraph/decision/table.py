@@ -134,11 +134,11 @@ class VerdictTable:
         weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
-            turns = self.filled_turns(name, spec_input, is_penalty, rule, scenario, met_from)
+            turns = self.fill_turns(name, spec_input, is_penalty, rule, scenario, met_from)
             reduction = spec_input.turns.get(name)
             piece = turns[0]
             if reduction is not None:
-                piece = _reduce_turns(turns, reduction, is_penalty)
+                piece = _reduce_turn_scores(turns, reduction, is_penalty)
             pieces.append(piece)
             # Every column of a question has the question's weight.
             weights.append(np.full(piece.value.shape[1], weight))
@@ -150,7 +150,7 @@ class VerdictTable:
             value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
         )
 
-    def filled_turns(
+    def fill_turns(
         self,
         name: str,
         spec_input: ComponentInput,
@@ -306,7 +306,7 @@ class VerdictTable:
             columns[name] = columns[name]._replace(outcome=new_outcome)
         return replace(self, columns=columns)
 
-    def keep_judge(self, judge: str) -> "VerdictTable":
+    def without_other_judges(self, judge: str) -> "VerdictTable":
         """Return the table as if the other judges of this judge's questions had not been asked."""
         columns = dict(self.columns)
         for name, judge_of_seat in self.judges.items():
@@ -637,7 +637,7 @@ def _keep_last(turns: Sequence[ScoreArrays], counts_skipped: bool) -> list[Score
     return kept[::-1]
 
 
-def _reduce_turns(
+def _reduce_turn_scores(
     turns: Sequence[FilledCells], reduction: TurnReduction, is_penalty: bool
 ) -> FilledCells:
     """Return the value of each response from those of its turns, [R,K] each; turns that do not apply are left out.

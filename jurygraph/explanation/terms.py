@@ -306,7 +306,7 @@ class ExplainedTrace:
                 for question, weight in zip(use.questions, use.weights, strict=True):
                     if question in use.turns and question in self._turns:
                         is_penalty = weight * spec.direction < 0
-                        filled_turns = self.table.filled_turns(
+                        filled_turns = self.table.fill_turns(
                             question, use, is_penalty, self.decision.rule, "counted", spec.met_from
                         )
                         # [T]: the table has one row, that of this response.

@@ -155,7 +155,7 @@ class GraphContext(ShortRepr):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchContext:
+class TaskContexts:
     """The contexts of a batch of tasks: equal but for their clients, each with its deadline and calls."""
 
-    tasks: Sequence[GraphContext]
+    contexts: Sequence[GraphContext]

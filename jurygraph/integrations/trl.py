@@ -435,8 +435,8 @@ class MaskedReward:
         self._scorer = scorer
         self._function = function
         self._number = number
-        named_function = function.func if isinstance(function, partial) else function
-        self.__name__ = getattr(named_function, "__name__", type(named_function).__name__)
+        inner_function = function.func if isinstance(function, partial) else function
+        self.__name__ = getattr(inner_function, "__name__", type(inner_function).__name__)
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any

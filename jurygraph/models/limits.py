@@ -30,7 +30,7 @@ from tenacity import (
 )
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, deadline_at
+from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, fault_at_deadline
 from jurygraph.schema import Price as Price
 
 T = TypeVar("T")
@@ -224,7 +224,7 @@ class Limiter:
         self._line.append((tokens, turn))
         self._grant_soon()
         try:
-            async with deadline_at(until):
+            async with fault_at_deadline(until):
                 return await turn
         except (Fault, asyncio.CancelledError):
             # granted, and not to be used
@@ -632,7 +632,7 @@ class Budget:
         while self._can_fit_later(cost):
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
-            async with deadline_at(until):
+            async with fault_at_deadline(until):
                 await freed
         return self.reserve(cost)
 

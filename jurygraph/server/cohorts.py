@@ -136,8 +136,8 @@ class CohortTable:
         if cohort.is_closed:
             cohort.late.update(map(content_of, responses))
             problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
-            wait_text = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
-            raise Refusal(409, f"{problem} {wait_text}; this one came later and has no reward")
+            when_scored = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
+            raise Refusal(409, f"{problem} {when_scored}; this one came later and has no reward")
         if len(responses) > cohort.missing:
             problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
             raise Refusal(409, f"{problem}; its size is {cohort.size}")

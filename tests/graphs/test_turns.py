@@ -13,7 +13,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.active_groups import ActiveGroups
-from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.context import TaskContexts
 from jurygraph.graphs.groups import to_planned_group
 from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
@@ -164,7 +164,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
         planning = TaskPlanning(
             task=group.task, profiles_line=None, digest=group.task.content_digest
         )
-        context = BatchContext([opened.context])
+        context = TaskContexts([opened.context])
 
         async def steps(graph: Any, start: Any, of: Any) -> list[str]:
             updates = graph.astream(start, context=of, stream_mode="updates")
