@@ -300,17 +300,17 @@ async def _make_call(
         start = monotonic()
         earlier = made_calls.get(_words_of(call))
         if earlier is None:
-            outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+            tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
-            outcome = ToolOutcome("repeated", text, len(text))
+            tool_outcome = ToolOutcome("repeated", text, len(text))
         fields = {
-            "outcome": outcome.outcome,
-            "result": sha256(outcome.text.encode()).hexdigest(),
-            "length": outcome.length,
+            "outcome": tool_outcome.outcome,
+            "result": sha256(tool_outcome.text.encode()).hexdigest(),
+            "length": tool_outcome.length,
             "duration": monotonic() - start,
         }
-        return StoredLookup(planned_lookup.model_copy(update=fields), words, outcome.text)
+        return StoredLookup(planned_lookup.model_copy(update=fields), words, tool_outcome.text)
 
     return await context.client.look_up(PlannedLookup(planned_lookup, words, make))
 

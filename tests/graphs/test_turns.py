@@ -172,7 +172,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             active_groups = ActiveGroups()
-            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
@@ -197,7 +197,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             active_groups = ActiveGroups()
-            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=active_groups, stream_mode="updates"
@@ -240,7 +240,7 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
     async def scenario() -> bool:
         outcome = asyncio.get_running_loop().create_future()
         calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
-        entry: Any = SimpleNamespace(started={"checks": calls}, outcome=outcome)
+        entry: Any = SimpleNamespace(started_calls={"checks": calls}, outcome_future=outcome)
         groups = ActiveGroups()
         groups._groups = {0: entry}
         ending = asyncio.create_task(groups.cancel())

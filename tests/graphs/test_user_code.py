@@ -131,7 +131,7 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
 
     async def score() -> list[GroupOutcome]:
         active_groups = ActiveGroups()
-        outcomes = [active_groups.add(group, context) for group in groups]
+        outcomes = [active_groups.admit(group, context) for group in groups]
         active_groups.close()
         await run_machine(active_groups)
         return [outcome.result() for outcome in outcomes]
