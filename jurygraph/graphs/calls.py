@@ -86,7 +86,7 @@ def evaluator_calls(
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
 
     The judgements of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
-    gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
+    gets each answer as it arrives, if the context has a listener: to make verdicts of them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
     stamps: dict[str, VerdictStamp] = {}

@@ -238,9 +238,9 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
             await asyncio.Event().wait()
 
     async def scenario() -> bool:
-        outcome = asyncio.get_running_loop().create_future()
+        outcome_future = asyncio.get_running_loop().create_future()
         calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
-        entry: Any = SimpleNamespace(started_calls={"checks": calls}, outcome_future=outcome)
+        entry: Any = SimpleNamespace(started_calls={"checks": calls}, outcome_future=outcome_future)
         groups = ActiveGroups()
         groups._groups = {0: entry}
         ending = asyncio.create_task(groups.cancel())
@@ -248,6 +248,6 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
             await asyncio.sleep(0)
         ending.cancel()
         await asyncio.wait({ending})
-        return outcome.cancelled()
+        return outcome_future.cancelled()
 
     assert asyncio.run(scenario())
