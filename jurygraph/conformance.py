@@ -64,8 +64,10 @@ def check_evaluator(
                     separate_verdicts += _collect_verdicts(jury, task, [response])
                 separate_verdicts.sort(key=_sort_key)
                 _check_same(first, separate_verdicts, "with each response alone")
-            reversed_responses = [_reverse_model_keys(response) for response in responses]
-            reordered_verdicts = _collect_verdicts(jury, _reverse_task(task), reversed_responses)
+            responses_with_reversed_keys = [_reverse_model_keys(response) for response in responses]
+            reordered_verdicts = _collect_verdicts(
+                jury, _reverse_task(task), responses_with_reversed_keys
+            )
             _check_same(first, reordered_verdicts, "with the task's parts in reverse order")
             odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
             verdicts = _collect_verdicts(jury, task, odd_responses)

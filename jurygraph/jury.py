@@ -44,7 +44,7 @@ from jurygraph.graphs.groups import (
     GroupLike,
     GroupOutcome,
     PlannedGroup,
-    settled_outcome,
+    settled_future,
     split_into_batches,
     to_groups,
     to_planned_group,
@@ -268,9 +268,9 @@ class Jury(ShortRepr):
             for batch in batches
         )
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING)) as results:
-            async for outcomes in results:
-                for outcome in outcomes:
-                    yield self._result_or_raise(outcome)
+            async for plans in results:
+                for plan_or_error in plans:
+                    yield self._result_or_raise(plan_or_error)
 
     async def _prepare_batch(
         self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
@@ -325,10 +325,10 @@ class Jury(ShortRepr):
 
         async def score() -> GroupOutcome:
             active_groups = ActiveGroups()
-            outcomes = await self._start_batch([group], active_groups, sink, listener)
+            outcome_futures = await self._record_and_admit([group], active_groups, sink, listener)
             active_groups.close()
             await run_machine(active_groups)
-            return await outcomes[0]
+            return await outcome_futures[0]
 
         traces = self._result_or_raise(await start_in_fresh_context(score, self.config.langsmith))
         if listener is not None:
@@ -439,7 +439,7 @@ class Jury(ShortRepr):
     ) -> GroupScheduler:
         return GroupScheduler(
             groups=groups,
-            start_batch=partial(self._start_batch, sink=sink),
+            admit_groups=partial(self._record_and_admit, sink=sink),
             batch_size=self._batch_size,
             most_responses=self._most_responses,
             usual_responses=RESPONSES_PER_CALL * self._concurrent_calls,
@@ -449,7 +449,7 @@ class Jury(ShortRepr):
             in_order=in_order,
         )
 
-    async def _start_batch(
+    async def _record_and_admit(
         self,
         groups: Sequence[Group],
         active_groups: ActiveGroups,
@@ -464,25 +464,25 @@ class Jury(ShortRepr):
         # None also for the command line, whose job records by itself.
         recorder = self._open_recorder()
         if recorder is None:
-            return await self._admit_groups(groups, active_groups, sink, listener)
-        started_groups = [result_or_error(partial(recorder.begin, group)) for group in groups]
+            return await self._plan_and_admit(groups, active_groups, sink, listener)
+        begun_groups = [result_or_error(partial(recorder.begin, group)) for group in groups]
         try:
-            outcomes = await self._admit_groups(
-                started_groups, active_groups, sink or recorder.calls, listener
+            outcome_futures = await self._plan_and_admit(
+                begun_groups, active_groups, sink or recorder.sink, listener
             )
         except BaseException:
-            for item in started_groups:
+            for item in begun_groups:
                 if isinstance(item, Group):
                     recorder.end(item)
             raise
         return [
-            asyncio.ensure_future(recorder.finish(item, outcome))
+            asyncio.ensure_future(recorder.finish(item, outcome_future))
             if isinstance(item, Group)
-            else outcome
-            for item, outcome in zip(started_groups, outcomes, strict=True)
+            else outcome_future
+            for item, outcome_future in zip(begun_groups, outcome_futures, strict=True)
         ]
 
-    async def _admit_groups(
+    async def _plan_and_admit(
         self,
         groups: "Sequence[Group | GroupOutcome]",
         active_groups: ActiveGroups,
@@ -495,15 +495,17 @@ class Jury(ShortRepr):
             for item in groups
         ]
         context = self.context if listener is None else replace(self.context, listener=listener)
-        outcomes = []
+        outcome_futures = []
         for item in await self._plan_groups(checked_items, sink):
             if isinstance(item, PlannedGroup):
                 with redacted_errors():
                     self.open()
-                outcomes.append(active_groups.add(item, context.with_models(self.gateways, sink)))
+                outcome_futures.append(
+                    active_groups.admit(item, context.with_models(self.gateways, sink))
+                )
             else:
-                outcomes.append(settled_outcome(item))
-        return outcomes
+                outcome_futures.append(settled_future(item))
+        return outcome_futures
 
     def _check_group(self, group: Group) -> Group:
         """Return a group with its complete task. Raises what `check_group` does."""
@@ -527,14 +529,16 @@ class Jury(ShortRepr):
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)
         plan_results = iter(plans)
-        outcomes: list[PlannedGroup | GroupOutcome] = []
+        planned_items: list[PlannedGroup | GroupOutcome] = []
         for item in checked_items:
             if not isinstance(item, Group):
-                outcomes.append(item)
+                planned_items.append(item)
                 continue
             plan = item.plan or next(plan_results)
-            outcomes.append(plan if isinstance(plan, Exception) else to_planned_group(item, plan))
-        return outcomes
+            planned_items.append(
+                plan if isinstance(plan, Exception) else to_planned_group(item, plan)
+            )
+        return planned_items
 
     @property
     def max_concurrent_groups(self) -> int:

@@ -336,7 +336,7 @@ def _count_indices(path: Path) -> int:
     return sum(isinstance(step, int) for step in path)
 
 
-def _describe_missing(
+def _describe_missing_field(
     error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]
 ) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
@@ -352,7 +352,9 @@ def _describe_missing(
     return Problem(path, "is missing", need)
 
 
-def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
+def _describe_unknown_field(
+    error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]
+) -> Problem:
     models_with_field = _owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
     listed_fields = chain.from_iterable(fields)
@@ -411,8 +413,8 @@ def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel
 
 
 _PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
-    "missing": _describe_missing,
-    "extra_forbidden": _describe_unknown,
+    "missing": _describe_missing_field,
+    "extra_forbidden": _describe_unknown_field,
     "literal_error": _describe_choice,
     "union_tag_invalid": _describe_union_tag,
     "union_tag_not_found": _describe_union_tag,

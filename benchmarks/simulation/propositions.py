@@ -13,7 +13,7 @@ from benchmarks.simulation.processes import run_each
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats
-from jurygraph.studies.simulate import CLASS_COUNT, Setting, scores_by_method, stableval
+from jurygraph.studies.simulate import CLASS_COUNT, Setting, score_by_each_method, stableval
 
 SIZES = (100, 400, 1600, 6400)
 """Items of each agent."""
@@ -53,7 +53,7 @@ def _measure_shift(run: tuple[Setting, int]) -> tuple[Floats, Floats, float]:
             np.isin(np.arange(count), generator.permutation(count)[: int(FRACTION * count)])
         )
     whole, *parts = (
-        scores_by_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0)
+        score_by_each_method(simulated, one[simulated.annotator], prior_confusion=1.0, prior_mu=1.0)
         for one in kept
     )
     shifts = [np.abs(np.subtract(scores, whole)).max(axis=1) for scores in parts]

@@ -87,10 +87,10 @@ def _validate_column(name: str, values: ArrayLike, rows: int | None = None) -> F
             f"a step: {name} are not all numbers; give NaN where there is none"
         ) from None
     if column.ndim != 1 or not column.size or rows not in (None, column.size):
-        expected_shape = "one value for each response"
+        expected_shape_text = "one value for each response"
         if rows is not None:
-            expected_shape = f"one value for each of {rows} rewards"
-        raise InputError(f"a step: {name} has shape {column.shape}; give {expected_shape}")
+            expected_shape_text = f"one value for each of {rows} rewards"
+        raise InputError(f"a step: {name} has shape {column.shape}; give {expected_shape_text}")
     if (np.abs(column) > MAX_VALUE).any():
         raise InputError(
             f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit"

@@ -261,14 +261,17 @@ class CheckedEdges:
 
     answers: dict[CriterionPair, EdgeReply] = field(default_factory=dict)
     rejected: tuple[tuple[EdgeReply, str], ...] = ()
-    unanswered: dict[CriterionPair, str] = field(default_factory=dict)
+    reason_by_unanswered_pair: dict[CriterionPair, str] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
         rejections = [
             f"{quote_words(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected
         ]
-        omissions = [f"{quote_words(str(pair))}: {why}" for pair, why in self.unanswered.items()]
+        omissions = [
+            f"{quote_words(str(pair))}: {why}"
+            for pair, why in self.reason_by_unanswered_pair.items()
+        ]
         return rejections + omissions
 
 
@@ -343,12 +346,16 @@ class KnownGraph:
 
     def open_pairs(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
-        unanswered_pairs = set(map(_ends, self.record.unanswered if self.record else ()))
-        hand_written_pairs = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
-        annotated_pairs = set(map(_ends, self.annotated_edges))
+        unanswered_pairs = set(
+            map(_criteria_of_edge, self.record.unanswered if self.record else ())
+        )
+        hand_written_edge_pairs = {
+            frozenset(_criteria_of_edge(edge)) for edge in self.hand_written_edges
+        }
+        annotated_pairs = set(map(_criteria_of_edge, self.annotated_edges))
         pairs = []
         for pair in candidates:
-            has_edge = pair in annotated_pairs or frozenset(pair) in hand_written_pairs
+            has_edge = pair in annotated_pairs or frozenset(pair) in hand_written_edge_pairs
             was_answered = pair not in unanswered_pairs and self.unchanged_criteria.issuperset(pair)
             if not has_edge and not was_answered:
                 pairs.append(pair)
@@ -360,7 +367,7 @@ class KnownGraph:
         if self.record is None:
             return
         for edge in self.record.rejected:
-            ends = _ends(edge)
+            ends = _criteria_of_edge(edge)
             is_unchanged = self.unchanged_criteria.issuperset(ends)
             if (
                 edge.stage != "projection"
@@ -380,16 +387,20 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     source = rubric if reviewed is None else reviewed
     roles, settled_criteria = _known_roles(task, rubric, source)
     criterion_ids = {criterion.id for criterion in rubric.criteria}
-    edges_by_ends = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
+    edges_by_ends = {
+        _criteria_of_edge(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model
+    }
     hand_written_edges = [
         edges_by_ends[ends] for ends in sorted(edges_by_ends) if criterion_ids.issuperset(ends)
     ]
     names = sorted(criterion_ids)
     # Refuses a cycle of hand-written edges: no projection may remove any of them.
-    gear.compile(len(names), *gear.edges(names, list(map(_ends, hand_written_edges))), names)
+    gear.compile(
+        len(names), *gear.edges(names, list(map(_criteria_of_edge, hand_written_edges))), names
+    )
 
     def is_settled(edge: Edge) -> bool:
-        ends = _ends(edge)
+        ends = _criteria_of_edge(edge)
         return ends not in edges_by_ends and settled_criteria.issuperset(ends)
 
     model_edges = [edge for edge in source.edges if edge.model]
@@ -435,7 +446,7 @@ def _known_roles(
     return roles, frozenset(settled_criteria)
 
 
-def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
+def _criteria_of_edge(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
     return CriterionPair(edge.parent, edge.child)
 
 
@@ -472,7 +483,11 @@ def elect_edges(batches: Iterable[PairAnswers], source: EdgeSource) -> Election:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
             election.rejected.append(_rejected_edge(edge, "check", why, source))
         for pair in pairs:
-            reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
+            reasons = [
+                sample.reason_by_unanswered_pair[pair]
+                for sample in samples
+                if pair in sample.reason_by_unanswered_pair
+            ]
             if 2 * len(reasons) >= len(samples):
                 election.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
                 continue
@@ -555,8 +570,8 @@ def project(
             kept.append(edge)
         else:
             dropped_edges.append((edge, (edge.parent, *path)))
-    return tuple(sorted(kept, key=_ends)), tuple(
-        sorted(dropped_edges, key=lambda entry: _ends(entry[0]))
+    return tuple(sorted(kept, key=_criteria_of_edge)), tuple(
+        sorted(dropped_edges, key=lambda entry: _criteria_of_edge(entry[0]))
     )
 
 
@@ -625,7 +640,7 @@ def freeze_graph(
         "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
         "seen": digests,
         "rejected": tuple(sorted(rejected_edges, key=_sort_key)),
-        "unanswered": tuple(sorted(record.unanswered, key=_ends)),
+        "unanswered": tuple(sorted(record.unanswered, key=_criteria_of_edge)),
     }
     annotation = record.model_copy(update=update)
     updated = rubric.model_copy(
@@ -806,7 +821,7 @@ class GraphAnnotator:
             request,
             EdgesReply,
             lambda reply: check_edges(reply.pairs, pairs, roles),
-            lambda problem: CheckedEdges(unanswered=dict.fromkeys(pairs, problem)),
+            lambda problem: CheckedEdges(reason_by_unanswered_pair=dict.fromkeys(pairs, problem)),
             "pairs of its criteria",
         )
 

@@ -171,7 +171,7 @@ def _print_version(requested: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _global_options(
     version: Annotated[
         bool,
         typer.Option(

@@ -20,11 +20,11 @@ from jurygraph.errors import InputError
 
 _SECONDS_TO_STOP = 12.0
 """A command that was interrupted ends within 8 seconds by itself."""
-_CLUSTER_ATTEMPTS = 2
-_CLUSTER_SECONDS = 150.0
+_RAY_ATTEMPTS = 2
+_RAY_SECONDS = 150.0
 """Time for both attempts; Ray's own limit on one is a minute, and a start that hangs has none."""
-_TASK_RETRIES = 3
-_CLUSTER_FOLDER = "/tmp"
+_RAY_TASK_RETRIES = 3
+_RAY_FOLDER = "/tmp"
 """Ray puts sockets into a folder below it, whose paths may have 107 bytes: that of TMPDIR may be too long."""
 
 
@@ -140,8 +140,8 @@ class RayTasks:
             hint = "install it: pip install 'jurygraph[ray]'"
             raise InputError(f"--engine ray: Ray is not installed; {hint}") from None
         self._ray: Any = ray
-        self._retries = 0 if has_limits else _TASK_RETRIES
-        self._tasks: list[Any] = []
+        self._retries = 0 if has_limits else _RAY_TASK_RETRIES
+        self._ray_tasks: list[Any] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._connect(address)
 
@@ -152,16 +152,16 @@ class RayTasks:
     def _connect(self, address: str | None) -> None:
         settings: dict[str, Any] = {"address": address}
         if address is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_CLUSTER_FOLDER)
+            self._folder = tempfile.TemporaryDirectory(prefix="jg", dir=_RAY_FOLDER)
             settings = {"address": "local", "_temp_dir": self._folder.name}
             settings["include_dashboard"] = False
         problem = ""
         # A machine that is too busy may start half a cluster and wait for the rest: then nothing else ends the command.
-        watchdog = threading.Timer(_CLUSTER_SECONDS, _exit_without_ray)
+        watchdog = threading.Timer(_RAY_SECONDS, _exit_without_ray)
         watchdog.daemon = True
         watchdog.start()
         try:
-            for _ in range(_CLUSTER_ATTEMPTS):
+            for _ in range(_RAY_ATTEMPTS):
                 try:
                     self._ray.init(log_to_driver=False, logging_level="error", **settings)
                     return
@@ -176,11 +176,13 @@ class RayTasks:
 
     def start(self, commands: Sequence[ShardCommand]) -> None:
         run = self._ray.remote(num_cpus=1, max_retries=self._retries)(run_command)
-        self._tasks = [run.remote(command, Path.cwd()) for command in commands]
+        self._ray_tasks = [run.remote(command, Path.cwd()) for command in commands]
 
     def wait(self, seconds: float) -> list[int | None]:
-        ended_tasks, _ = self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=seconds)
-        return [self._read_code(task) if task in ended_tasks else None for task in self._tasks]
+        ended_tasks, _ = self._ray.wait(
+            self._ray_tasks, num_returns=len(self._ray_tasks), timeout=seconds
+        )
+        return [self._read_code(task) if task in ended_tasks else None for task in self._ray_tasks]
 
     def _read_code(self, task: Any) -> int:
         try:
@@ -190,9 +192,9 @@ class RayTasks:
             return -signal.SIGKILL  # its worker was lost, each time
 
     def interrupt(self) -> None:
-        for task in self._tasks:
+        for task in self._ray_tasks:
             self._ray.cancel(task)
-        self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=_SECONDS_TO_STOP)
+        self._ray.wait(self._ray_tasks, num_returns=len(self._ray_tasks), timeout=_SECONDS_TO_STOP)
 
     def close(self) -> None:
         self._ray.shutdown()

@@ -335,16 +335,16 @@ class _Rubric(Combiner):
         p_high, _ = input_means(high)
         weights = signed_weights(low)
         is_positive = weights > 0
-        filled_support = self._support(low, has_value, p_low, params, is_positive)
+        filled_support_low = self._support(low, has_value, p_low, params, is_positive)
         # A criterion that a gate stopped supports no gain.
         doubted_support = self._support(low, judged_criteria(low), p_low, params, is_positive)
-        q_low = np.minimum(filled_support, doubted_support)
-        propagated_support = self._support(high, has_value, p_high, params, is_positive)
+        q_low = np.minimum(filled_support_low, doubted_support)
+        filled_support_high = self._support(high, has_value, p_high, params, is_positive)
         judged = judged_criteria(high)
         counted_support = self._support(high, judged, p_high, params, is_positive)
         trusted_support = self._support(high, judged, p_high, params, np.zeros_like(is_positive))
         q_high = np.where(
-            is_positive, np.maximum(propagated_support, counted_support), trusted_support
+            is_positive, np.maximum(filled_support_high, counted_support), trusted_support
         )
         least, _ = _weighted_reward(np.where(is_positive, q_low, q_high), weights, has_value)
         greatest, _ = _weighted_reward(np.where(is_positive, q_high, q_low), weights, has_value)

@@ -100,7 +100,7 @@ def fuse(
     changes: list[RewardChange] = []
     gate_values: dict[str, Floats] = {}
 
-    def advance(name: str, after: Floats) -> Floats:
+    def record_change(name: str, after: Floats) -> Floats:
         changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
         return after
 
@@ -124,11 +124,11 @@ def fuse(
             reported_measure = np.select(is_least, [measures[index] for index in worst_first])
             is_uncertain = present & (measures[1] < measures[2])
             gate_values[gate.kind] = np.where(is_uncertain, reported_measure, np.nan)
-        reward = advance(f"{gate.kind} gate", np.where(present, least_reward, reward))
+        reward = record_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
     if decision.scale != 1.0:
-        reward = advance("scale", reward * decision.scale)
+        reward = record_change("scale", reward * decision.scale)
     if decision.clip is not None:
-        reward = advance("clip", _clip(reward, *decision.clip))
+        reward = record_change("clip", _clip(reward, *decision.clip))
     return FusedRewards(reward, tuple(changes), gate_values)
 
 
@@ -541,7 +541,7 @@ def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats
     What does not apply stays so. Raises PlanError as `compute_rewards` does.
     """
     table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
-    unjudged_table = table.with_outcome(
+    unjudged_table = table.with_verdict_code(
         table.columns,
         FAILED_BY_INFRASTRUCTURE,
         kept=(NOT_APPLICABLE, NO_VARIANTS, JUDGED_NOT_APPLICABLE),
@@ -583,11 +583,11 @@ def decide_groups(
         if key is None:  # a batch of its own
             key = (index,)
         batches[key].append(index)
-    outcomes: dict[int, list[RewardRow] | Exception] = {}
+    rewards_by_index: dict[int, list[RewardRow] | Exception] = {}
     for batch in batches.values():
         batch_rewards = _decide_together_if_equal([groups[index] for index in batch], combiners)
-        outcomes.update(zip(batch, batch_rewards, strict=True))
-    return [outcomes[index] for index in range(len(groups))]
+        rewards_by_index.update(zip(batch, batch_rewards, strict=True))
+    return [rewards_by_index[index] for index in range(len(groups))]
 
 
 def _decide_together_if_equal(
@@ -653,7 +653,7 @@ def can_be_decided_together(
 def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped_names = dropped_questions(decision, table)
-    counted_table = table.with_outcome(dropped_names, ABSENT) if dropped_names else table
+    counted_table = table.with_verdict_code(dropped_names, ABSENT) if dropped_names else table
     components = _components(decision, counted_table, combiners, "counted")
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_complete(decision, table):
@@ -672,7 +672,8 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
             dropped_names,
         )
     lacks_verdict = [
-        lacks_score(outcome).any(axis=1) for outcome in _verdict_outcomes(decision, counted_table)
+        lacks_score(verdict_code).any(axis=1)
+        for verdict_code in _verdict_codes(decision, counted_table)
     ]
     is_incomplete: Bools = np.any(lacks_verdict, axis=0)
     partial = {}
@@ -690,7 +691,7 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
         require_finite("a bound of the reward", np.where(is_open, bound, fused_rewards.value))
         for bound in fuse_bounds(decision, spans, present)
     )
-    requested_table = table.with_outcome(dropped_names, ABSTAINED) if dropped_names else table
+    requested_table = table.with_verdict_code(dropped_names, ABSTAINED) if dropped_names else table
     # Failures of dropped questions fail the reward under `strict` too.
     ruled_table = table if decision.rule == "strict" else counted_table
     return GroupResult(
@@ -708,24 +709,24 @@ def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) ->
 
 def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
-    for outcome in _verdict_outcomes(decision, table):
-        is_judged = has_score(outcome)
+    for verdict_code in _verdict_codes(decision, table):
+        is_judged = has_score(verdict_code)
         if is_judged.all():
             continue
         # A variant that a response does not have was never wanted; without any, the question has no answer.
-        is_unrequested = outcome == ABSENT
+        is_unrequested = verdict_code == ABSENT
         if not (is_judged | is_unrequested).all() or not is_judged.any(axis=1).all():
             return False
     return True
 
 
-def _verdict_outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
-    """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
-    yield from (columns.outcome for columns in table.columns.values())
+def _verdict_codes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
+    """Return the codes of all requested verdicts, then those of inputs that may discard some, as they use them."""
+    yield from (columns.verdict_code for columns in table.columns.values())
     for spec in decision.specs:
         for spec_input in filter(_is_selective, spec.inputs.values()):
-            outcome, _ = table.outcomes(spec_input)
-            yield outcome
+            verdict_code, _ = table.verdict_codes(spec_input)
+            yield verdict_code
 
 
 def _is_selective(spec_input: ComponentInput) -> bool:
@@ -885,23 +886,23 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     specs = decision.counting_specs
     if decision.rule == "strict":
         specs = decision.specs
-        # The stored outcomes include failures that a majority of samples hides.
-        failed_outcomes = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
+        # The stored verdicts include failures that a majority of samples hides.
+        failed_codes = [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]
         for columns in table.columns.values():
-            is_failed |= np.isin(columns.outcome, failed_outcomes).any(axis=1)
+            is_failed |= np.isin(columns.verdict_code, failed_codes).any(axis=1)
     for spec in specs:
         for spec_input in spec.inputs.values():
-            outcome, weights = table.outcomes(spec_input)
+            verdict_code, weights = table.verdict_codes(spec_input)
             is_penalty = weights * spec.direction < 0
-            is_fatal = is_penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+            is_fatal = is_penalty & np.isin(verdict_code, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
             is_failed |= is_fatal.any(axis=1)
     return is_failed
 
 
 def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
-    outcomes = map(statuses.count, get_args(Status))
-    return _build_counts(*outcomes)
+    counts = map(statuses.count, get_args(Status))
+    return _build_counts(*counts)
 
 
 @lru_cache(maxsize=4096)

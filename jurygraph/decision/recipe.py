@@ -87,7 +87,7 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
     for index, gate in enumerate(config.gates):
         if kinds.count(gate.kind) > 1:
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
-        for name in _gate_components(gate):
+        for name in _components_of_gate(gate):
             _refuse_unknown(f"gates[{index}]", name, names)
 
 
@@ -115,7 +115,7 @@ def _overflows(weights: Sequence[float]) -> bool:
     return not np.isfinite(aggregation.total(np.abs(weights)))
 
 
-def _gate_components(gate: RewardGate) -> tuple[str, ...]:
+def _components_of_gate(gate: RewardGate) -> tuple[str, ...]:
     if isinstance(gate, PrecisionShaping):
         return (gate.component, *gate.auxiliary)
     return (gate.component,)
@@ -252,7 +252,7 @@ class _SpecBuilder:
     def _refuse_absent(self, present: set[str]) -> None:
         counted_names = [name for name, weight in self.weight.items() if weight]
         for gate in self.config.gates:
-            counted_names += _gate_components(gate)
+            counted_names += _components_of_gate(gate)
         for name in counted_names:
             if name not in present:
                 kind = {RUBRIC_COMPONENT: "rubric", STAKEHOLDERS_COMPONENT: "stakeholders"}.get(
@@ -305,7 +305,7 @@ class _SpecBuilder:
 
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
         """
-        is_rubric = self.combiners[combiner].counts_criteria
+        counts_criteria = self.combiners[combiner].counts_criteria
         weights = {}
         if self.task.rubric:
             weights = {criterion.id: criterion.weight for criterion in self.task.rubric.criteria}
@@ -321,7 +321,7 @@ class _SpecBuilder:
             # A rubric's combiner needs the weight of every criterion. Any other does without, unless a penalty is
             # among several criteria.
             loses_weights = is_lumped and has_penalty
-            if is_rubric:
+            if counts_criteria:
                 loses_weights = is_lumped or has_penalty
             if loses_weights:
                 example = f'{{verdicts_of: "{questions[0].evaluator}@CRITERION"}}'

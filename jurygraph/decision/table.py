@@ -1,4 +1,4 @@
-"""The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
+"""The table of verdicts: their codes and scores as arrays, and the rules that fill unjudged cells.
 
 A `VerdictTable` has, for every question, one row for each response of the group and one column for each sample,
 opponent or variant. `score_matrix` turns an input of a spec into a `ScoreMatrix` for a combiner, filled by the
@@ -71,15 +71,15 @@ class FilledCells(NamedTuple):
 class ScoreArrays(NamedTuple):
     """Verdicts as arrays [R,K]: a row for each response; columns of one question, or of all in their order.
 
-    `value` is the score, 0 where there is none; `met` the judge's own answer; `outcome` a code of this module, ABSENT
-    where no verdict was requested; `confidence` the judge's confidence, 1 where there is none; `binary` where `met` is
-    all that the verdict says (see `Verdict.is_binary`); `decided` where `met` is the judge's own, and not read from the
-    score.
+    `value` is the score, 0 where there is none; `met` the judge's own answer; `verdict_code` how the verdict ended,
+    a code of this module, ABSENT where none was requested; `confidence` the judge's confidence, 1 where there is none;
+    `binary` where `met` is all that the verdict says (see `Verdict.is_binary`); `decided` where `met` is the judge's
+    own, and not read from the score.
     """
 
     value: Floats
     met: Bools
-    outcome: NDArray[np.int8]
+    verdict_code: NDArray[np.int8]
     confidence: Floats
     binary: Bools
     decided: Bools
@@ -92,12 +92,12 @@ class ScoreArrays(NamedTuple):
             np.zeros(shape), all_false, codes, np.ones(shape), all_false.copy(), all_false.copy()
         )
 
-    def replace_outcome(self, cells: Bools, outcome: int) -> "ScoreArrays":
-        """Return the arrays with this outcome in some cells, [R,K]."""
-        return self._replace(outcome=np.where(cells, outcome, self.outcome).astype(np.int8))
+    def replace_verdict_code(self, cells: Bools, code: int) -> "ScoreArrays":
+        """Return the arrays with this code in some cells, [R,K]."""
+        return self._replace(verdict_code=np.where(cells, code, self.verdict_code).astype(np.int8))
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
-        self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
+        self.value[cell], self.met[cell], self.verdict_code[cell] = score_entry(verdict)
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary
         self.decided[cell] = verdict.met is not None
@@ -134,11 +134,11 @@ class VerdictTable:
         weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             is_penalty = weight * direction < 0
-            turns = self.filled_turns(name, spec_input, is_penalty, rule, scenario, met_from)
+            turns = self.fill_turns(name, spec_input, is_penalty, rule, scenario, met_from)
             reduction = spec_input.turns.get(name)
             piece = turns[0]
             if reduction is not None:
-                piece = _reduce_turns(turns, reduction, is_penalty)
+                piece = _reduce_turn_scores(turns, reduction, is_penalty)
             pieces.append(piece)
             # Every column of a question has the question's weight.
             weights.append(np.full(piece.value.shape[1], weight))
@@ -150,7 +150,7 @@ class VerdictTable:
             value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight
         )
 
-    def filled_turns(
+    def fill_turns(
         self,
         name: str,
         spec_input: ComponentInput,
@@ -202,21 +202,23 @@ class VerdictTable:
             met = np.where(columns.decided, columns.met, columns.value >= met_from)
             columns = columns._replace(met=met)
         if name in spec_input.calibration:
-            # The value of any other cell than a judged one follows from its outcome.
+            # The value of any other cell than a judged one follows from its code.
             calibrated = apply_calibration(columns.value, spec_input.calibration[name])
-            value = np.where(columns.outcome == OK, calibrated, columns.value)
+            value = np.where(columns.verdict_code == OK, calibrated, columns.value)
             columns = columns._replace(value=value, met=value >= met_from)
-        if (columns.outcome == NO_VARIANTS).any():
-            counted_outcome = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
-            columns = columns.replace_outcome(columns.outcome == NO_VARIANTS, counted_outcome)
+        if (columns.verdict_code == NO_VARIANTS).any():
+            counted_code = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+            columns = columns.replace_verdict_code(
+                columns.verdict_code == NO_VARIANTS, counted_code
+            )
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
-            columns = columns.replace_outcome(_is_unsure(columns, spec_input), ABSTAINED)
+            columns = columns.replace_verdict_code(_is_unsure(columns, spec_input), ABSTAINED)
         if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
             columns = _reduce_to_majority(columns, spec_input.vote, spec_input.has_judges)
         # Only now: in a majority JUDGED_NOT_APPLICABLE is a vote.
-        if (columns.outcome == JUDGED_NOT_APPLICABLE).any():
-            columns = columns.replace_outcome(
-                columns.outcome == JUDGED_NOT_APPLICABLE, NOT_APPLICABLE
+        if (columns.verdict_code == JUDGED_NOT_APPLICABLE).any():
+            columns = columns.replace_verdict_code(
+                columns.verdict_code == JUDGED_NOT_APPLICABLE, NOT_APPLICABLE
             )
         return columns
 
@@ -262,10 +264,10 @@ class VerdictTable:
             effective_turns = self.effective_turns(name, spec_input)
             for columns, effective_columns in zip(stored_turns, effective_turns, strict=True):
                 discards.append(count_true(_is_unsure(columns, spec_input)))
-                has_vote = _is_answered(columns.outcome) | (columns.outcome == STOPPED)
-                is_undecided = has_vote.any(axis=1) & lacks_score(effective_columns.outcome).any(
-                    axis=1
-                )
+                has_vote = _is_answered(columns.verdict_code) | (columns.verdict_code == STOPPED)
+                is_undecided = has_vote.any(axis=1) & lacks_score(
+                    effective_columns.verdict_code
+                ).any(axis=1)
                 needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
                 undecided_flags.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         discarded_counts = np.asarray(aggregation.total(discards, axis=0))
@@ -285,7 +287,7 @@ class VerdictTable:
         spread = np.full(self.rows, np.nan)
         for name in names:
             value = self.columns[name].value
-            is_judged = self.columns[name].outcome == OK
+            is_judged = self.columns[name].verdict_code == OK
             # A cell that was not judged is replaced by the score that can change no maximum, or no minimum.
             highest = np.where(is_judged, value, 0.0).max(axis=1)
             lowest = np.where(is_judged, value, 1.0).min(axis=1)
@@ -293,20 +295,20 @@ class VerdictTable:
             spread = np.fmax(spread, np.where(has_two_samples, highest - lowest, np.nan))
         return spread if names else None
 
-    def with_outcome(
-        self, questions: Iterable[str], outcome: int, kept: Collection[int] = ()
+    def with_verdict_code(
+        self, questions: Iterable[str], code: int, kept: Collection[int] = ()
     ) -> "VerdictTable":
-        """Return the table with all requested cells of these questions set to one outcome, except those to keep."""
+        """Return the table with all requested cells of these questions set to one code, except those to keep."""
         columns = dict(self.columns)
         for name in questions:
-            before = columns[name].outcome
-            new_outcome = np.where(np.isin(before, [ABSENT, *kept]), before, outcome).astype(
+            old_codes = columns[name].verdict_code
+            new_codes = np.where(np.isin(old_codes, [ABSENT, *kept]), old_codes, code).astype(
                 np.int8
             )
-            columns[name] = columns[name]._replace(outcome=new_outcome)
+            columns[name] = columns[name]._replace(verdict_code=new_codes)
         return replace(self, columns=columns)
 
-    def keep_judge(self, judge: str) -> "VerdictTable":
+    def without_other_judges(self, judge: str) -> "VerdictTable":
         """Return the table as if the other judges of this judge's questions had not been asked."""
         columns = dict(self.columns)
         for name, judge_of_seat in self.judges.items():
@@ -314,12 +316,12 @@ class VerdictTable:
                 is_other = np.resize(
                     [seat != judge for seat in judge_of_seat], columns[name].value.shape[1]
                 )
-                columns[name] = columns[name].replace_outcome(is_other, ABSENT)
+                columns[name] = columns[name].replace_verdict_code(is_other, ABSENT)
         return replace(self, columns=columns)
 
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled_outcomes = (
+        settled_codes = (
             (*SCORED_OUTCOMES, NOT_APPLICABLE)
             if spec_input.if_skipped == "zero"
             else SCORED_OUTCOMES
@@ -327,9 +329,9 @@ class VerdictTable:
         judged_weights = []
         requested_weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            outcome = self.effective_columns(name, spec_input).outcome
-            judged_count = count_true(np.isin(outcome, settled_outcomes))
-            requested_count = judged_count + count_true(lacks_score(outcome))
+            verdict_code = self.effective_columns(name, spec_input).verdict_code
+            judged_count = count_true(np.isin(verdict_code, settled_codes))
+            requested_count = judged_count + count_true(lacks_score(verdict_code))
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
@@ -339,15 +341,15 @@ class VerdictTable:
         requested_weight = np.asarray(aggregation.total(requested_weights, axis=0))
         return judged_weight, requested_weight
 
-    def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
-        """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = []
+    def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
+        """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
+        verdict_codes = []
         weights = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            outcome = self.effective_columns(name, spec_input).outcome
-            outcomes.append(outcome)
-            weights.append(np.full(outcome.shape[1], weight))
-        return np.concatenate(outcomes, axis=1), np.concatenate(weights)
+            verdict_code = self.effective_columns(name, spec_input).verdict_code
+            verdict_codes.append(verdict_code)
+            weights.append(np.full(verdict_code.shape[1], weight))
+        return np.concatenate(verdict_codes, axis=1), np.concatenate(weights)
 
 
 def build_table(
@@ -416,14 +418,14 @@ def fill_columns(rows: int, cells: VerdictCells, turn_size: int = 1) -> ScoreArr
     last = max((column for _, column in cells), default=0)
     width = turn_size * (last // turn_size + 1)
     scores = ScoreArrays.absent(rows, width)
-    value, met, outcome, *_ = scores
+    value, met, verdict_code, *_ = scores
     for cell, (verdict, is_mirrored) in cells.items():
         scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
             mirrored_score = 1.0 - verdict.score
             value[cell] = mirrored_score
             met[cell] = mirrored_score >= MET_THRESHOLD
-            outcome[cell] = OK
+            verdict_code[cell] = OK
             scores.binary[cell] = False
             scores.decided[cell] = False
     return scores
@@ -449,55 +451,61 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule, has_judges: bool) 
     Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
     A failed one keeps it, so that an outage never turns the votes that are left into a majority. So does one that is
     the worst case: its value depends on the direction, so it votes for none, and decides where the others do not. Where
-    no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, else ABSENT.
+    no vote was requested, the code is NOT_APPLICABLE if a `when` skipped the question, else ABSENT.
 
     Judges vote by `met` where this is all that they say. If they disagree, and no vote is missing that could decide,
-    the outcome is the worst case: it was judged, and gives no credit.
+    the verdict is the worst case: it was judged, and gives no credit.
     """
-    has_vote = _is_answered(columns.outcome)
-    is_stopped = columns.outcome == STOPPED
+    has_vote = _is_answered(columns.verdict_code)
+    is_stopped = columns.verdict_code == STOPPED
     value = np.where(columns.binary, columns.met, columns.value) if has_judges else columns.value
-    value = np.where(columns.outcome == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
-    is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
+    value = np.where(columns.verdict_code == JUDGED_NOT_APPLICABLE, _NOT_APPLICABLE_VOTE, value)
+    is_requested = has_vote | is_stopped | lacks_score(columns.verdict_code)
     is_seat = is_requested
     if vote == "discard-first":
-        is_seat = is_requested & (columns.outcome != ABSTAINED)
+        is_seat = is_requested & (columns.verdict_code != ABSTAINED)
     majority = strict_majority(value, has_vote, is_seat)
     is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees_with_majority = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees_with_majority)
     votes_met = count_true(agrees_with_majority & columns.met)
-    worst_outcome = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
-    is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
-    unrequested_outcome = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
-    undecided_outcome = np.where(is_requested.any(axis=1), worst_outcome, unrequested_outcome)
+    worst_code = np.where(lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED).max(
+        axis=1
+    )
+    is_left_out = (columns.verdict_code == NOT_APPLICABLE).any(axis=1)
+    unrequested_code = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
+    undecided_code = np.where(is_requested.any(axis=1), worst_code, unrequested_code)
     if has_judges:
-        is_disputed = is_seat.any(axis=1) & ~(is_seat & lacks_score(columns.outcome)).any(axis=1)
-        undecided_outcome = np.where(is_disputed, STOPPED, undecided_outcome)
-    undecided_outcome = np.where(is_stopped.any(axis=1), STOPPED, undecided_outcome)
-    decided_outcome = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
-    outcome = np.where(majority.decided, decided_outcome, undecided_outcome).astype(np.int8)
+        is_disputed = is_seat.any(axis=1) & ~(is_seat & lacks_score(columns.verdict_code)).any(
+            axis=1
+        )
+        undecided_code = np.where(is_disputed, STOPPED, undecided_code)
+    undecided_code = np.where(is_stopped.any(axis=1), STOPPED, undecided_code)
+    decided_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE, OK)
+    verdict_code = np.where(majority.decided, decided_code, undecided_code).astype(np.int8)
     met = majority.decided & ~is_not_applicable & (votes_met * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
-    one_column = ScoreArrays.absent(len(outcome), 1)
-    return one_column._replace(value=winner[:, None], met=met[:, None], outcome=outcome[:, None])
+    one_column = ScoreArrays.absent(len(verdict_code), 1)
+    return one_column._replace(
+        value=winner[:, None], met=met[:, None], verdict_code=verdict_code[:, None]
+    )
 
 
 def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
-    """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
+    """Return a verdict as numbers: its score, whether it is met, and how it ended (a code of this module).
 
     If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
         cause = verdict.failure.cause if verdict.failure else None
-        return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
+        return 0.0, False, verdict_code_of(verdict.status, cause, verdict.gated_by)
     # Never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU.
     score = verdict.score + 0.0
-    return score, verdict.counts_as_met, ok_outcome(verdict.gated_by, verdict.unsupported)
+    return score, verdict.counts_as_met, ok_verdict_code(verdict.gated_by, verdict.unsupported)
 
 
-def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
-    """Return the outcome of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
+def ok_verdict_code(gated_by: str | None, unsupported: Unsupported | None) -> int:
+    """Return the code of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
     return STOPPED if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK
 
 
@@ -570,8 +578,8 @@ def _variant_columns(
     }
 
 
-def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
-    """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
+def verdict_code_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
+    """Return the code of a verdict that is not ok; `cause` is that of its failure, if any."""
     if status == "not_applicable":
         if gated_by is None:
             return JUDGED_NOT_APPLICABLE
@@ -594,19 +602,19 @@ def _fill_cells(
     unless the rule is `gear`.
     """
     # Most tables are only of such columns, which take 5 µs instead of 10, for each question of a group.
-    if columns.value.shape[1] == 1 and (columns.outcome == OK).all():
+    if columns.value.shape[1] == 1 and (columns.verdict_code == OK).all():
         return FilledCells(
             value=columns.value.copy(),
             met=columns.met.copy(),
             judged=np.ones_like(columns.met),
             applicable=np.ones_like(columns.met),
         )
-    is_in_question = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
+    is_in_question = (columns.verdict_code != ABSENT) & (columns.verdict_code != NOT_APPLICABLE)
     is_applicable = is_in_question
     if spec_input.if_skipped == "zero":
-        is_applicable = columns.outcome != ABSENT
-    is_stopped = columns.outcome == STOPPED
-    is_settled = ~is_in_question | has_score(columns.outcome)
+        is_applicable = columns.verdict_code != ABSENT
+    is_stopped = columns.verdict_code == STOPPED
+    is_settled = ~is_in_question | has_score(columns.verdict_code)
     if scenario == "partial":
         is_applicable = is_applicable & is_settled
     # Whether an unjudged cell is filled by 1.
@@ -627,17 +635,17 @@ def _fill_cells(
 
 def _keep_last(turns: Sequence[ScoreArrays], counts_skipped: bool) -> list[ScoreArrays]:
     """Return the turns; those before the last one to which the question applies are ABSENT."""
-    skipped_outcomes = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
-    is_open = np.ones((len(turns[0].outcome), 1), dtype=np.bool_)
+    skipped_codes = (ABSENT,) if counts_skipped else (ABSENT, NOT_APPLICABLE)
+    is_open = np.ones((len(turns[0].verdict_code), 1), dtype=np.bool_)
     kept = []
     for turn in reversed(turns):
-        outcome = np.where(is_open, turn.outcome, ABSENT).astype(np.int8)
-        kept.append(turn._replace(outcome=outcome))
-        is_open = is_open & np.isin(outcome, skipped_outcomes).all(axis=1, keepdims=True)
+        verdict_code = np.where(is_open, turn.verdict_code, ABSENT).astype(np.int8)
+        kept.append(turn._replace(verdict_code=verdict_code))
+        is_open = is_open & np.isin(verdict_code, skipped_codes).all(axis=1, keepdims=True)
     return kept[::-1]
 
 
-def _reduce_turns(
+def _reduce_turn_scores(
     turns: Sequence[FilledCells], reduction: TurnReduction, is_penalty: bool
 ) -> FilledCells:
     """Return the value of each response from those of its turns, [R,K] each; turns that do not apply are left out.
@@ -748,27 +756,27 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
     for spec in decision.counting_specs:
         for spec_input in spec.inputs.values():
             for name in spec_input.questions:
-                outcome = table.effective_columns(name, spec_input).outcome
-                if lacks_score(outcome).any():
+                verdict_code = table.effective_columns(name, spec_input).verdict_code
+                if lacks_score(verdict_code).any():
                     dropped_names.add(name)
     return frozenset(dropped_names)
 
 
 def _is_unsure(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:
     """Return which answers, [R,K], are less confident than an input requires."""
-    return _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
+    return _is_answered(columns.verdict_code) & (columns.confidence < spec_input.min_confidence)
 
 
-def _is_answered(outcome: NDArray[np.int8]) -> Bools:
+def _is_answered(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells hold an answer of the evaluator: a score, or that the question does not apply."""
-    return np.asarray((outcome == OK) | (outcome == JUDGED_NOT_APPLICABLE))
+    return np.asarray((verdict_code == OK) | (verdict_code == JUDGED_NOT_APPLICABLE))
 
 
-def has_score(outcome: NDArray[np.int8]) -> Bools:
+def has_score(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells have a score: a verdict, or the one that a gate gives."""
-    return np.asarray((outcome == OK) | (outcome == STOPPED))
+    return np.asarray((verdict_code == OK) | (verdict_code == STOPPED))
 
 
-def lacks_score(outcome: NDArray[np.int8]) -> Bools:
+def lacks_score(verdict_code: NDArray[np.int8]) -> Bools:
     """Return which cells were requested and have no score."""
-    return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)
+    return (verdict_code >= ABSTAINED) & (verdict_code <= FAILED_BY_INFRASTRUCTURE)

@@ -626,7 +626,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
 _MAX_CHANGES_LISTED = 10
 _Key = tuple[str, ...]
-_Scores = Mapping[str, float]
+_ScoresToTry = Mapping[str, float]
 """Scores to try, by question."""
 
 
@@ -670,7 +670,9 @@ def find_changes(
     names = [member.response_id for member in group]
     recorded_verdicts = _verdicts_of(group)
 
-    def decide(decision: Decision, key: _Key = (), scores: _Scores | None = None) -> float | None:
+    def decide(
+        decision: Decision, key: _Key = (), scores: _ScoresToTry | None = None
+    ) -> float | None:
         verdicts = recorded_verdicts
         if scores is not None:
             verdicts = [
@@ -819,7 +821,7 @@ def _verdict_key_without_sample(verdict: RecordedVerdict) -> _Key:
     return verdict.about, verdict.question, *verdict.responses, *turn
 
 
-def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_Scores]:
+def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_ScoresToTry]:
     """Return the scores to try: the best for the response, and unless a gate settled them the other end.
 
     That may be the better one where it depends on the judge, or where a question counts in two components.

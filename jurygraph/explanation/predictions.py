@@ -42,10 +42,10 @@ def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
 def _read_result(votes: Sequence[RecordedVerdict], columns: ScoreArrays) -> list[Any]:
     """Return the scores that count, on the reviewer's scale, or those that say that the dimension does not apply."""
     low, high = votes[0].scale or (0.0, 1.0)
-    outcomes = columns.outcome[0]
-    scores = low + columns.value[0, outcomes == OK] * (high - low)
+    verdict_codes = columns.verdict_code[0]
+    scores = low + columns.value[0, verdict_codes == OK] * (high - low)
     abstaining_voters = [vote.native for vote in votes if vote.status == "not_applicable"]
     return [
         *scores.round(9).tolist(),
-        *abstaining_voters[: np.count_nonzero(outcomes == NOT_APPLICABLE)],
+        *abstaining_voters[: np.count_nonzero(verdict_codes == NOT_APPLICABLE)],
     ]

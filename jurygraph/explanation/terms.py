@@ -21,7 +21,7 @@ from jurygraph.decision.table import (
     apply_calibration,
     build_table,
     deciding_turns,
-    ok_outcome,
+    ok_verdict_code,
 )
 from jurygraph.schema import (
     ComponentInput,
@@ -179,7 +179,7 @@ class Ballot(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        return self.columns.outcome[0, 0] not in (OK, NOT_APPLICABLE)
+        return self.columns.verdict_code[0, 0] not in (OK, NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +252,7 @@ class ExplainedTrace:
         turns = self._turns.get(question, {None: 0})
         results = self.table.effective_turns(question, use)
         for turn, columns in zip(turns, results, strict=True):
-            if (columns.outcome == ABSENT).all():  # another turn counts alone
+            if (columns.verdict_code == ABSENT).all():  # another turn counts alone
                 continue
             if question in self._turns:
                 yield [verdict for verdict in voting if verdict.verdict.turn == turn], columns
@@ -306,7 +306,7 @@ class ExplainedTrace:
                 for question, weight in zip(use.questions, use.weights, strict=True):
                     if question in use.turns and question in self._turns:
                         is_penalty = weight * spec.direction < 0
-                        filled_turns = self.table.filled_turns(
+                        filled_turns = self.table.fill_turns(
                             question, use, is_penalty, self.decision.rule, "counted", spec.met_from
                         )
                         # [T]: the table has one row, that of this response.
@@ -423,7 +423,7 @@ def _calibrate(
     """Return the score as it counts. What a gate or a missing quotation has decided is not calibrated."""
     if calibration is None or score is None:
         return score
-    if ok_outcome(verdict.gated_by, verdict.unsupported) != OK:
+    if ok_verdict_code(verdict.gated_by, verdict.unsupported) != OK:
         return score
     return float(apply_calibration(np.array(score), calibration))
 

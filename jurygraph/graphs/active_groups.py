@@ -12,7 +12,7 @@ from langgraph.graph import END
 from langgraph.types import Command
 
 from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.calls import NodeCalls, ReadAnswer
+from jurygraph.graphs.calls import MakeVerdicts, NodeCalls
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import QuestionSent, VerdictGiven
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
@@ -38,12 +38,12 @@ class ActiveGroup:
     number: int
     group: PlannedGroup
     context: GraphContext
-    outcome: "asyncio.Future[GroupOutcome]"
+    outcome_future: "asyncio.Future[GroupOutcome]"
     report_answered: "Callable[[ActiveGroup], None]"
     wave: int = 0
     material: list[Material] = field(default_factory=list)
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    started: dict[str, NodeCalls] = field(default_factory=dict)
+    started_calls: dict[str, NodeCalls] = field(default_factory=dict)
     pending: int = 0
     error: BaseException | None = None
     reported: dict[VerdictKey, RecordedVerdict] = field(default_factory=dict)
@@ -100,13 +100,13 @@ class ActiveGroup:
                 self.reported[verdict.key] = verdict
                 listener(VerdictGiven(task_id=self.group.plan.task_id, verdict=verdict))
 
-    def note_answer(self, answer: ReadAnswer) -> None:
+    def note_answer(self, make_verdicts: MakeVerdicts) -> None:
         """Tell the listener the verdicts of an answer that comes before the wave is over; `add_findings` gives all."""
         if not self.pending:
             return
 
         def report() -> None:
-            verdicts = answer(self.context.redactor)
+            verdicts = make_verdicts(self.context.redactor)
             # a thread that hung may report after its wave is over
             self.report_verdicts(
                 verdict for verdict in verdicts if verdict.key not in self.reported
@@ -114,10 +114,10 @@ class ActiveGroup:
 
         self.error = self.error or result_or_error(report)
 
-    def start(self, branch: str, calls: NodeCalls) -> None:
+    def start(self, branch: str, node_calls: NodeCalls) -> None:
         """Start the calls of a branch; `report_answered` gets this group when all of all branches have an answer."""
-        self.started[branch] = calls
-        tasks = calls.start(self.context.config.langsmith)
+        self.started_calls[branch] = node_calls
+        tasks = node_calls.start(self.context.config.langsmith)
         self.pending += len(tasks)
         for task in tasks:
             task.add_done_callback(self._count_answer)
@@ -130,20 +130,20 @@ class ActiveGroup:
 
     def add_findings(self, redactor: Redactor) -> None:
         """Add what the branches found, in the order of their names, whichever was answered first."""
-        for branch, calls in sorted(self.started.items()):
-            found = result_or_error(partial(calls.read, redactor))
+        for branch, node_calls in sorted(self.started_calls.items()):
+            found = result_or_error(partial(node_calls.findings, redactor))
             if isinstance(found, BaseException):
                 self.error = found
             elif branch == "derive":
                 self.material += found
             else:
                 self.verdicts += found
-        self.started.clear()
+        self.started_calls.clear()
 
 
 @dataclass(slots=True, eq=False)
 class ActiveGroups:
-    """The groups of a run of the score graph. Others may be added until `close`; the run ends when all are out."""
+    """The groups of a run of the score graph. Others may be admitted until `close`; the run ends when all are out."""
 
     _groups: dict[int, ActiveGroup] = field(default_factory=dict)
     _ready: list[ActiveGroup] = field(default_factory=list)
@@ -159,14 +159,14 @@ class ActiveGroups:
     def is_over(self) -> bool:
         return self._is_closed and not self._groups
 
-    def add(self, group: PlannedGroup, context: GraphContext) -> "asyncio.Future[GroupOutcome]":
-        """Let a group in; return its future traces, or its error."""
-        outcome: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
-        entry = ActiveGroup(self._count, group, context, outcome, self._note_ready)
+    def admit(self, group: PlannedGroup, context: GraphContext) -> "asyncio.Future[GroupOutcome]":
+        """Let a group in; return the future of its traces, or of its error."""
+        outcome_future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
+        entry = ActiveGroup(self._count, group, context, outcome_future, self._note_ready)
         self._groups[self._count] = entry
         self._count += 1
         self._note_ready(entry)
-        return outcome
+        return outcome_future
 
     def close(self) -> None:
         self._is_closed = True
@@ -225,21 +225,21 @@ class ActiveGroups:
 
     def let_out(self, entry: ActiveGroup, outcome: GroupOutcome) -> None:
         del self._groups[entry.number]
-        entry.outcome.set_result(outcome)
+        entry.outcome_future.set_result(outcome)
 
     async def cancel(self) -> None:
         """Cancel all calls, and wait until they have ended; cancelled again meanwhile, it still ends all outcomes."""
         tasks: list[asyncio.Task[Any]] = []
         for entry in self._groups.values():
-            for calls in entry.started.values():
-                tasks += calls.tasks
+            for node_calls in entry.started_calls.values():
+                tasks += node_calls.tasks
         for task in tasks:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             for entry in self._groups.values():
-                entry.outcome.cancel()
+                entry.outcome_future.cancel()
 
 
 _NO_WORK = WaveWork()

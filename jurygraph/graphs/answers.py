@@ -60,7 +60,7 @@ _CODE_ERRORS = (
 )
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
-_INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
+_LIBRARY_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
 FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
@@ -189,10 +189,10 @@ def _user_code_location(error: BaseException) -> str:
     """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
     for frame in reversed(extract_tb(error.__traceback__)):
         file = Path(frame.filename)
-        is_installed = (
-            frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        is_library_code = (
+            frame.filename.startswith(_LIBRARY_PATHS) or "site-packages" in frame.filename
         )
-        if file.is_absolute() and not is_installed:
+        if file.is_absolute() and not is_library_code:
             return f" ({file.name}, line {frame.lineno}, in {frame.name})"
     return ""
 

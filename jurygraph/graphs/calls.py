@@ -41,7 +41,7 @@ from jurygraph.schema import (
 if TYPE_CHECKING:
     from jurygraph.graphs.investigate_graph import ToolInvestigator
 
-ReadAnswer = Callable[[Redactor], list[RecordedVerdict]]
+MakeVerdicts = Callable[[Redactor], list[RecordedVerdict]]
 """Returns the verdicts of an answer that has arrived."""
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Evaluator.without_model)
 
@@ -54,23 +54,23 @@ class NodeCalls:
     longest text that it searches.
     """
 
-    calls: Sequence[UserCalls]
+    user_calls: Sequence[UserCalls]
     validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
     letters: int
 
     def start(self, langsmith: bool) -> "list[asyncio.Task[Any]]":
         """Start the calls, and return their tasks; those of two groups, or of two evaluators, share no context."""
-        for calls in self.calls:
+        for calls in self.user_calls:
             fresh_context(langsmith).run(calls.start)
         return self.tasks
 
     @property
     def tasks(self) -> "list[asyncio.Task[Any]]":
-        return list(chain.from_iterable(calls.tasks for calls in self.calls))
+        return list(chain.from_iterable(calls.tasks for calls in self.user_calls))
 
-    def read(self, redactor: Redactor) -> list[Any]:
+    def findings(self, redactor: Redactor) -> list[Any]:
         """Return what the node finds, once all tasks are done. Raises an error that ends the run."""
-        answers = [calls.read() for calls in self.calls]
+        answers = [calls.collect_answers() for calls in self.user_calls]
         for answer in chain.from_iterable(answers):
             if isinstance(answer, RUN_ENDING):
                 raise answer
@@ -81,12 +81,12 @@ def evaluator_calls(
     judgements: Sequence[DueJudgement],
     survey: Survey,
     context: GraphContext,
-    note_answer: Callable[[ReadAnswer], object],
+    note_answer: Callable[[MakeVerdicts], object],
 ) -> NodeCalls:
     """Return the calls for all judgements of a group; they become verdicts, stamped, with their calls and steps.
 
     The judgements of one evaluator and judge follow each other, in their order: a batch asks one model. `note_answer`
-    gets each answer as it arrives, if the context has a listener: to read them one by one costs more.
+    gets each answer as it arrives, if the context has a listener: to make verdicts of them one by one costs more.
     """
     judgements_by_evaluator: dict[tuple[str, str | None], list[DueJudgement]] = defaultdict(list)
     stamps: dict[str, VerdictStamp] = {}
@@ -95,10 +95,10 @@ def evaluator_calls(
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
         if question.id not in stamps:
             stamps[question.id] = make_stamp(question, survey.views[question.view])
-    sent_calls = context.calls
+    sent_calls = context.sent_calls
     verdicts_by_answer: VerdictsByAnswer = {}
 
-    def read_answer(
+    def make_verdicts(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
     ) -> list[RecordedVerdict]:
         recorded_verdicts = to_recorded_verdicts(
@@ -110,45 +110,45 @@ def evaluator_calls(
             for verdict in recorded_verdicts
         ]
 
-    requested_calls: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
-    calls: list[UserCalls] = []
+    inputs_of_evaluators: list[tuple[str, list[DueJudgement], list[EvaluatorInput]]] = []
+    user_calls: list[UserCalls] = []
     for (name, judge), own_judgements in judgements_by_evaluator.items():
         inputs = _make_inputs(name, judge, own_judgements, survey, context)
         if context.listener is not None:
             inputs = [
-                _add_report(item, partial(read_answer, judgement, item), note_answer)
+                _add_report(item, partial(make_verdicts, judgement, item), note_answer)
                 for judgement, item in zip(own_judgements, inputs, strict=True)
             ]
-        requested_calls.append((name, own_judgements, inputs))
-        calls.append(_user_calls(name, judge, inputs, context))
+        inputs_of_evaluators.append((name, own_judgements, inputs))
+        user_calls.append(_user_calls(name, judge, inputs, context))
 
     def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
         verdicts: list[RecordedVerdict] = []
         for (name, own_judgements, inputs), own_answers in zip(
-            requested_calls, answers, strict=True
+            inputs_of_evaluators, answers, strict=True
         ):
             first = len(verdicts)
             for item in zip(own_judgements, inputs, own_answers, strict=True):
-                verdicts += read_answer(*item, redactor)
+                verdicts += make_verdicts(*item, redactor)
             if context.first_answers is not None:
                 context.first_answers.note(name, verdicts[first:])
         return verdicts
 
     responses = chain.from_iterable(judgement.responses for judgement in judgements)
-    return NodeCalls(calls, to_verdicts, _longest_length(responses))
+    return NodeCalls(user_calls, to_verdicts, _longest_length(responses))
 
 
 def _add_report(
     judgement_input: EvaluatorInput,
-    read_answer: Callable[..., list[RecordedVerdict]],
-    note_answer: Callable[[ReadAnswer], object],
+    make_verdicts: Callable[..., list[RecordedVerdict]],
+    note_answer: Callable[[MakeVerdicts], object],
 ) -> EvaluatorInput:
     """Return an input whose answer is noted as soon as it arrives."""
     loop = asyncio.get_running_loop()
 
     def report(answer: Any) -> None:
         # user code may be in a thread
-        loop.call_soon_threadsafe(note_answer, partial(read_answer, answer))
+        loop.call_soon_threadsafe(note_answer, partial(make_verdicts, answer))
 
     return replace(judgement_input, report=report)
 
@@ -158,13 +158,13 @@ def deriver_calls(
 ) -> NodeCalls:
     """Return the calls for all derivations of a group; they become material, in the order of the derivations."""
     logs = [CallLog() for _ in derivations]
-    calls = [
+    user_calls = [
         _derivation_calls(derivation, call_log, survey, context)
         for derivation, call_log in zip(derivations, logs, strict=True)
     ]
 
     def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
-        sent_calls = context.calls
+        sent_calls = context.sent_calls
         materials = []
         for derivation, call_log, (result,) in zip(derivations, logs, answers, strict=True):
             material = validate_material(derivation, result, redactor)
@@ -172,7 +172,7 @@ def deriver_calls(
         return materials
 
     responses = (derivation.response for derivation in derivations)
-    return NodeCalls(calls, to_material, _longest_length(responses))
+    return NodeCalls(user_calls, to_material, _longest_length(responses))
 
 
 def _longest_length(responses: Iterable[Response]) -> int:

@@ -139,7 +139,7 @@ class GraphContext(ShortRepr):
         return self.clients.get(None)
 
     @property
-    def calls(self) -> Mapping[str, Call]:
+    def sent_calls(self) -> Mapping[str, Call]:
         """Return all calls of the graph run so far, by id."""
         return next((client.calls for client in self.clients.values()), {})
 
@@ -155,7 +155,7 @@ class GraphContext(ShortRepr):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchContext:
+class TaskContexts:
     """The contexts of a batch of tasks: equal but for their clients, each with its deadline and calls."""
 
-    tasks: Sequence[GraphContext]
+    contexts: Sequence[GraphContext]

@@ -15,7 +15,7 @@ from jurygraph.graphs.time_limits import start_in_fresh_context
 MAX_WAITING = 2
 """Number of finished results that may wait for an earlier one, for each that is in work: they take memory."""
 
-BatchStarter = Callable[
+AdmitGroups = Callable[
     [Sequence[Group], ActiveGroups], "Awaitable[Sequence[asyncio.Future[GroupOutcome]]]"
 ]
 
@@ -32,14 +32,14 @@ class FinishedGroup(NamedTuple):
 class GroupScheduler:
     """Lets many groups into one run of the score graph: a batch of them starts while there is room.
 
-    `start_batch` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
+    `admit_groups` lets a batch into the active groups, and returns the future outcome of each. A batch has `batch_size`
     responses. At most `usual_responses` are active at once, or as many as `usual_groups` have, but `most_responses` at
     most. `plans_by_model` is true where a model may plan a group. With `in_order`, groups that finish before others
     wait for these.
     """
 
     groups: Iterable[Group]
-    start_batch: BatchStarter
+    admit_groups: AdmitGroups
     batch_size: int
     most_responses: int
     usual_responses: int
@@ -74,7 +74,7 @@ class GroupScheduler:
         """
         self._start_task(partial(run_machine, self._active_groups))
         try:
-            while await self._admit_batch():
+            while await self._admit_batches():
                 await self._news.wait()
                 self._news.clear()
                 if finished := self._take_finished():
@@ -99,12 +99,12 @@ class GroupScheduler:
         self._responses_waiting -= sum(_count_responses(item.group) for item in taken)
         return taken
 
-    async def _admit_batch(self) -> bool:
+    async def _admit_batches(self) -> bool:
         """Let batches of groups in while there is room; return whether any are in work, or finished."""
         while self._has_room() and (batch := next(self._batches, None)) is not None:
             self._active_number += len(batch)
             self._active_responses += sum(_count_responses(group) for _, group in batch)
-            self._start_task(partial(self._admit, batch))
+            self._start_task(partial(self._admit_batch, batch))
             await asyncio.sleep(0)  # the task begins before the next batch is read
         return self._active_responses > 0 or bool(self._finished)
 
@@ -116,18 +116,20 @@ class GroupScheduler:
         can_hold_next = with_waiting <= self.most_responses * (1 + MAX_WAITING)
         return self._active_responses == 0 or (is_allowed and is_needed and can_hold_next)
 
-    async def _admit(self, batch: Sequence[tuple[int, Group]]) -> None:
+    async def _admit_batch(self, batch: Sequence[tuple[int, Group]]) -> None:
         groups = [group for _, group in batch]
-        outcomes = await self.start_batch(groups, self._active_groups)
-        for (number, group), outcome in zip(batch, outcomes, strict=True):
-            outcome.add_done_callback(partial(self._finish, number, group))
+        outcome_futures = await self.admit_groups(groups, self._active_groups)
+        for (number, group), outcome_future in zip(batch, outcome_futures, strict=True):
+            outcome_future.add_done_callback(partial(self._finish, number, group))
 
-    def _finish(self, number: int, group: Group, outcome: "asyncio.Future[GroupOutcome]") -> None:
+    def _finish(
+        self, number: int, group: Group, outcome_future: "asyncio.Future[GroupOutcome]"
+    ) -> None:
         self._active_number -= 1
         self._active_responses -= _count_responses(group)
-        if not outcome.cancelled():
+        if not outcome_future.cancelled():
             self._responses_waiting += _count_responses(group)  # until it is yielded
-            self._finished[number] = FinishedGroup(number, group, outcome.result())
+            self._finished[number] = FinishedGroup(number, group, outcome_future.result())
         self._news.set()
 
     def _start_task(self, work: Callable[[], Awaitable[None]]) -> None:

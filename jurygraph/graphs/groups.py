@@ -31,8 +31,8 @@ GroupOutcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def settled_outcome(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
-    """Return the outcome of a group that is not judged, as one that is there already."""
+def settled_future(outcome: GroupOutcome) -> "asyncio.Future[GroupOutcome]":
+    """Return a future that has the outcome already, of a group that is not judged."""
     future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
     future.set_result(outcome)
     return future

@@ -52,7 +52,7 @@ _LOOK_UP_NODE = "look_up"  # the key of calls where the prompt describes the too
 
 
 @dataclass(frozen=True, slots=True)
-class _Investigating:
+class _InvestigationContext:
     """The context of one investigation: who asks, what may be looked up, and the request before any step."""
 
     client: JudgeClient
@@ -83,7 +83,7 @@ class ToolInvestigator(Toolbox):
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> InvestigationEnd:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
-        context = _Investigating(client, self, await self.open(), purpose, request)
+        context = _InvestigationContext(client, self, await self.open(), purpose, request)
         start: InvestigateState = {
             "request": self._open(request, client),
             "answered": None,
@@ -182,7 +182,7 @@ def _ask_for_verdict(request: Request, question: Request) -> Request:
     )
 
 
-async def _ask(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+async def _ask(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> dict[str, Any]:
     context = runtime.context
     request = state["request"]
     before = state["answered"]
@@ -228,7 +228,9 @@ def _next_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
     return "conclude" if is_blank and is_open and answered_call.reply.finish != "length" else "end"
 
 
-async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) -> dict[str, Any]:
+async def _look_up(
+    state: InvestigateState, runtime: Runtime[_InvestigationContext]
+) -> dict[str, Any]:
     """Make the calls that the reply asks for, one after another, and show their results in the next request."""
     context = runtime.context
     request = state["request"]
@@ -271,7 +273,11 @@ async def _look_up(state: InvestigateState, runtime: Runtime[_Investigating]) ->
 
 
 async def _make_call(
-    context: _Investigating, call_id: str, index: int, call: ToolCall, made_calls: Mapping[str, int]
+    context: _InvestigationContext,
+    call_id: str,
+    index: int,
+    call: ToolCall,
+    made_calls: Mapping[str, int],
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
     tool = context.toolbox.tools.get(call.name)
@@ -294,17 +300,17 @@ async def _make_call(
         start = monotonic()
         earlier = made_calls.get(_words_of(call))
         if earlier is None:
-            outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+            tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
-            outcome = ToolOutcome("repeated", text, len(text))
+            tool_outcome = ToolOutcome("repeated", text, len(text))
         fields = {
-            "outcome": outcome.outcome,
-            "result": sha256(outcome.text.encode()).hexdigest(),
-            "length": outcome.length,
+            "outcome": tool_outcome.outcome,
+            "result": sha256(tool_outcome.text.encode()).hexdigest(),
+            "length": tool_outcome.length,
             "duration": monotonic() - start,
         }
-        return StoredLookup(planned_lookup.model_copy(update=fields), words, outcome.text)
+        return StoredLookup(planned_lookup.model_copy(update=fields), words, tool_outcome.text)
 
     return await context.client.look_up(PlannedLookup(planned_lookup, words, make))
 
@@ -354,7 +360,7 @@ def _next_after_lookups(state: InvestigateState) -> Literal["ask", "conclude"]:
 
 
 async def _request_verdict(
-    state: InvestigateState, runtime: Runtime[_Investigating]
+    state: InvestigateState, runtime: Runtime[_InvestigationContext]
 ) -> dict[str, Any]:
     """Ask for the verdict, after the results and not in their place."""
     request = _ask_for_verdict(state["request"], runtime.context.question)
@@ -365,10 +371,10 @@ async def _request_verdict(
 
 @cache
 def build() -> CompiledStateGraph[
-    InvestigateState, _Investigating, InvestigateState, InvestigateState
+    InvestigateState, _InvestigationContext, InvestigateState, InvestigateState
 ]:
     """Return the compiled graph: ask → look_up → ask → … → conclude → ask."""
-    graph = StateGraph(InvestigateState, context_schema=_Investigating)
+    graph = StateGraph(InvestigateState, context_schema=_InvestigationContext)
     graph.add_node("ask", _ask)
     graph.add_node("look_up", _look_up)
     graph.add_node("conclude", _request_verdict)

@@ -175,8 +175,8 @@ class Toolbox:
     async def _call(self, tool: Tool, run: Callable[[], Any]) -> Any:
         """Return the result of a tool, or the exception in its place, within its limit of time."""
         limits = CallLimits(f"tool {tool.name}", tool.timeout, self.context.threads)
-        calls = UserCalls(lambda _: run(), [()], limits)
-        fresh_context(self.context.config.langsmith).run(calls.start)
-        await asyncio.gather(*calls.tasks, return_exceptions=True)
-        (answer,) = calls.read()
+        user_calls = UserCalls(lambda _: run(), [()], limits)
+        fresh_context(self.context.config.langsmith).run(user_calls.start)
+        await asyncio.gather(*user_calls.tasks, return_exceptions=True)
+        (answer,) = user_calls.collect_answers()
         return answer

@@ -20,7 +20,7 @@ from jurygraph.decision.recipe import build_decision, decision_key
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
-from jurygraph.graphs.context import BatchContext, GraphContext
+from jurygraph.graphs.context import GraphContext, TaskContexts
 from jurygraph.graphs.state import AnnotateInput, PrepareState, TaskPlanning
 from jurygraph.graphs.survey import (
     ask_evaluators,
@@ -46,7 +46,7 @@ from jurygraph.schema.task import ProfilesLine, is_text_only, sort_by_id, with_p
 
 _MAX_SHOWN = 200
 PlanningUpdate = dict[str, Any]
-PrepareNode = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]
+PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
@@ -60,7 +60,7 @@ async def plan_tasks(
     """
     defaults = contexts[0].config.task_defaults
     start = [_begin_planning(defaults.complete(task), line) for task, line in tasks]
-    output = await build().ainvoke(PrepareState(tasks=start), context=BatchContext(contexts))
+    output = await build().ainvoke(PrepareState(tasks=start), context=TaskContexts(contexts))
     plans: list[Plan | Exception] = []
     for planning, start_entry in zip(output["tasks"], start, strict=True):
         plan = planning.get("plan")
@@ -264,14 +264,14 @@ _STEPS = (
 
 
 def _name_next_step(
-    steps: Sequence[_Step], state: PrepareState, runtime: Runtime[BatchContext]
+    steps: Sequence[_Step], state: PrepareState, runtime: Runtime[TaskContexts]
 ) -> str:
     """Return the name of the first of the steps that is due for any task, else the end."""
-    contexts = runtime.context.tasks
+    contexts = runtime.context.contexts
     return next((step.name for step in steps if step.indices_due(state, contexts)), END)
 
 
-async def _name_first_step(state: PrepareState, runtime: Runtime[BatchContext]) -> str:
+async def _name_first_step(state: PrepareState, runtime: Runtime[TaskContexts]) -> str:
     """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
     return _name_next_step(_STEPS, state, runtime)
 
@@ -279,8 +279,8 @@ async def _name_first_step(state: PrepareState, runtime: Runtime[BatchContext]) 
 def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
     """Return a node that takes a step with all tasks at once, and goes to the next of `later_steps` that is due."""
 
-    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
-        contexts = runtime.context.tasks
+    async def node(state: PrepareState, runtime: Runtime[TaskContexts]) -> Command[str]:
+        contexts = runtime.context.contexts
         tasks = list(state["tasks"])
         due_indices = step.indices_due(state, contexts)
         due_updates = [step.try_to_take(tasks[index], contexts[index]) for index in due_indices]
@@ -294,9 +294,9 @@ def _make_step_node(step: _Step, later_steps: Sequence[_Step]) -> PrepareNode:
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run
-def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
+def build() -> CompiledStateGraph[PrepareState, TaskContexts, PrepareState, PrepareState]:
     """Return the compiled graph: profiles → weigh → annotate → question, less what is due for no task."""
-    graph = StateGraph(PrepareState, context_schema=BatchContext)
+    graph = StateGraph(PrepareState, context_schema=TaskContexts)
     names = [step.name for step in _STEPS]
     graph.add_conditional_edges(START, _name_first_step, names)
     for number, step in enumerate(_STEPS):

@@ -245,23 +245,23 @@ class _WorkCollector:
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        outcomes: dict[tuple[str, int | None], Verdict | None] = {}
+        exclusion_verdicts: dict[tuple[str, int | None], Verdict | None] = {}
         unsettled_responses = []
         for response in self.responses:
             is_askable = False
             for turn in _turns_of(question, response):
-                outcome = self._exclusion_verdict(question, response, turn)
-                outcomes[response.id, turn] = outcome
-                is_askable = is_askable or outcome is None
+                exclusion_verdict = self._exclusion_verdict(question, response, turn)
+                exclusion_verdicts[response.id, turn] = exclusion_verdict
+                is_askable = is_askable or exclusion_verdict is None
             if is_askable:
                 unsettled_responses.append(response)
         verdict_by_unit = {
-            unit: outcome for unit, outcome in outcomes.items() if outcome is not None
+            unit: verdict for unit, verdict in exclusion_verdicts.items() if verdict is not None
         }
         if question.scope in ("pair", "group") and len(unsettled_responses) == 1:
             peerless_verdict = _verdict_without_peers(list(verdict_by_unit.values()))
             verdict_by_unit = {
-                unit: outcome or peerless_verdict for unit, outcome in outcomes.items()
+                unit: verdict or peerless_verdict for unit, verdict in exclusion_verdicts.items()
             }
             unsettled_responses = []
         for (name, turn), verdict in verdict_by_unit.items():

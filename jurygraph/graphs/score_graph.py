@@ -48,10 +48,10 @@ BRANCHES = ("derive", *get_args(Branch))
 async def score_alone(group: PlannedGroup, context: GraphContext) -> GroupOutcome:
     """Return the traces of a group, in the order in which its responses were submitted, or its error."""
     active_groups = ActiveGroups()
-    outcome = active_groups.add(group, context)
+    outcome_future = active_groups.admit(group, context)
     active_groups.close()
     await run_machine(active_groups)
-    return outcome.result()
+    return outcome_future.result()
 
 
 async def run_machine(groups: ActiveGroups) -> None:
@@ -75,7 +75,7 @@ async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Co
     groups = runtime.context
     turn = state["turn"] + 1
     arrived_groups = await groups.wait()
-    await _read_answers(arrived_groups)
+    await _collect_findings(arrived_groups)
     # response gates read the whole text
     texts = (response.text for entry in arrived_groups for response in entry.group.responses)
     longest = max(map(len, texts), default=0)
@@ -120,24 +120,28 @@ def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
     )
 
 
-async def _read_answers(entries: Sequence[ActiveGroup]) -> None:
-    """Read the answers of groups that have all of their wave.
+async def _collect_findings(entries: Sequence[ActiveGroup]) -> None:
+    """Add the findings of groups that have all answers of their wave.
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
     """
-    started_entries = [entry for entry in entries if entry.started]
+    started_entries = [entry for entry in entries if entry.started_calls]
     if not started_entries:
         return
     context = started_entries[0].context
 
-    def read_all() -> None:
+    def add_all_findings() -> None:
         redactor = context.redactor
         for entry in started_entries:
             entry.add_findings(redactor)
 
-    letters = (calls.letters for entry in started_entries for calls in entry.started.values())
-    read_in_fresh_context = partial(fresh_context(context.config.langsmith).run, read_all)
-    await search_off_loop(read_in_fresh_context, max(letters))
+    letters = (
+        node_calls.letters
+        for entry in started_entries
+        for node_calls in entry.started_calls.values()
+    )
+    add_in_fresh_context = partial(fresh_context(context.config.langsmith).run, add_all_findings)
+    await search_off_loop(add_in_fresh_context, max(letters))
 
 
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
@@ -172,7 +176,7 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
     """
     groups = runtime.context
     complete = [groups[number] for number in state["complete"]]
-    await _read_answers(complete)
+    await _collect_findings(complete)
     valid_entries = [entry for entry in complete if entry.error is None]
     for entry in valid_entries:
         entry.report_verdicts(entry.verdicts)

@@ -106,7 +106,7 @@ class CallThreads(DaemonThreads):
         self._hanging: dict[str, list[ThreadCall]] = {}
         self._refused: set[str] = set()
 
-    def give_up(self, owner: str, calls: Sequence[ThreadCall]) -> None:
+    def abandon_hanging(self, owner: str, calls: Sequence[ThreadCall]) -> None:
         """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
         earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
         self._hanging[owner] = [*earlier, *self.abandon(calls)]
@@ -172,7 +172,7 @@ class CallLimits:
         try:
             while not (await asyncio.wait({future}, timeout=self._seconds_left(own_call)))[0]:
                 if self._seconds_left(own_call) == 0.0:
-                    self.threads.give_up(self.owner, thread_calls)
+                    self.threads.abandon_hanging(self.owner, thread_calls)
                     return None, True
             return future.result(), self.seconds is not None and own_call.duration >= self.seconds
         finally:
@@ -204,7 +204,7 @@ class CallLimits:
 
     def _abandon_task(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
         """Give up the threads of a cancelled task, and the task itself if it goes on."""
-        self.threads.give_up(self.owner, thread_calls)
+        self.threads.abandon_hanging(self.owner, thread_calls)
         # it caught the cancellation: asyncio would wait for it when the loop is closed
         if not task.done():
             asyncio._unregister_task(task)

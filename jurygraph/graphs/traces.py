@@ -27,7 +27,7 @@ def build_traces(entry: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace
     context = entry.context
     plan = group.plan
     questions = plan.survey.questions
-    calls = {**group.reused_results.calls, **context.calls}
+    calls = {**group.reused_results.calls, **context.sent_calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
     current_verdicts = [verdict for verdict in entry.verdicts if not verdict.superseded]
     scores = ((verdict.question, verdict.score) for verdict in current_verdicts)

@@ -68,7 +68,7 @@ class UserCalls:
     def tasks(self) -> "list[asyncio.Task[Any]]":
         return list(filter(_is_task, self._started))
 
-    def read(self) -> Sequence[Any]:
+    def collect_answers(self) -> Sequence[Any]:
         """Return all answers, once the tasks are done; raise an error of the thread itself."""
         answers = _take_all(self._started)
         if not self._starts_in_loop:

@@ -39,32 +39,32 @@ class LabelledSample(NamedTuple):
     labels: Floats
     predictions: Floats
     tasks: Ints
-    others: Floats
-    other_tasks: Ints
+    unlabelled_predictions: Floats
+    unlabelled_tasks: Ints
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of values of the labelled items [n] by task, [G]."""
         return np.bincount(self.tasks, values, minlength=self._count).astype(np.float64)
 
-    def other_sums(self, values: Floats) -> Floats:
+    def unlabelled_sums(self, values: Floats) -> Floats:
         """Return the sum of values of the items without a label [N] by task, [G]."""
-        return np.bincount(self.other_tasks, values, minlength=self._count).astype(np.float64)
+        return np.bincount(self.unlabelled_tasks, values, minlength=self._count).astype(np.float64)
 
     @property
     def _count(self) -> int:
-        return 1 + int(max(self.tasks.max(initial=-1), self.other_tasks.max(initial=-1)))
+        return 1 + int(max(self.tasks.max(initial=-1), self.unlabelled_tasks.max(initial=-1)))
 
 
 def ppi_weight(sample: LabelledSample) -> float:
     """Return λ of PPI++; 0 without items that have no label, or if all predictions are the same."""
-    if not len(sample.others):
+    if not len(sample.unlabelled_predictions):
         return 0.0
-    return _weight(sample, len(sample.labels) / len(sample.others))
+    return _weight(sample, len(sample.labels) / len(sample.unlabelled_predictions))
 
 
 def _weight(sample: LabelledSample, ratio: float) -> float:
     """Return λ = cov(y, f) / ((1 + n / N) var(f)) within [0, 1] for a ratio n / N, which need not be the sample's."""
-    all_predictions = np.concatenate([sample.predictions, sample.others])
+    all_predictions = np.concatenate([sample.predictions, sample.unlabelled_predictions])
     if not np.ptp(all_predictions):
         return 0.0
     labels = sample.labels - sample.labels.mean()
@@ -87,10 +87,12 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     corrected_labels = sample.labels - weight * sample.predictions
     value, jackknife_means = _mean_and_without(sample.sums(corrected_labels), sizes)
     if weight:
-        other_sizes = sample.other_sums(np.ones(len(sample.others)))
-        other, others_without = _mean_and_without(sample.other_sums(sample.others), other_sizes)
-        value += weight * other
-        jackknife_means = jackknife_means + weight * others_without
+        unlabelled_sizes = sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
+        unlabelled_mean, unlabelled_means_without = _mean_and_without(
+            sample.unlabelled_sums(sample.unlabelled_predictions), unlabelled_sizes
+        )
+        value += weight * unlabelled_mean
+        jackknife_means = jackknife_means + weight * unlabelled_means_without
     estimate = Estimate(value, None, None, None, tasks)
     if tasks > 1 and np.isfinite(jackknife_means).all():
         estimate = jackknife_interval(value, jackknife_means, freedom=tasks - 1)._replace(
@@ -138,8 +140,8 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
     ]
     sums = [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
     counts = np.array(sums)  # [6, G]
-    counts[4] += sample.other_sums(np.ones(len(sample.others)))
-    counts[5] += sample.other_sums(sample.others)
+    counts[4] += sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
+    counts[5] += sample.unlabelled_sums(sample.unlabelled_predictions)
     totals = counts.sum(axis=1)
     value = float(_true_rate(totals))
     if math.isnan(value):
@@ -198,7 +200,7 @@ def labels_needed(
     def is_enough(labels: int) -> bool:
         return _expected_half_width(sample, labels, scale) <= half_width
 
-    counts = range(2, len(sample.labels) + len(sample.others) + 1)
+    counts = range(2, len(sample.labels) + len(sample.unlabelled_predictions) + 1)
     index = bisect_left(counts, True, key=is_enough)
     return counts[index] if index < len(counts) else None
 
@@ -211,14 +213,16 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     Both are the jackknife's of the sample, with the design effect of its tasks, rescaled to n and N.
     """
     labelled_count = len(sample.labels)
-    items = labelled_count + len(sample.others)
+    items = labelled_count + len(sample.unlabelled_predictions)
     rest = items - count
     weight = _weight(sample, count / rest) if rest else 0.0
     sizes = sample.sums(np.ones(labelled_count))
     residual_sums = sample.sums(sample.labels - weight * sample.predictions)
     residuals = ratio_interval(residual_sums, sizes)
-    verdict_sums = sample.sums(sample.predictions) + sample.other_sums(sample.others)
-    verdict_sizes = sizes + sample.other_sums(np.ones(len(sample.others)))
+    verdict_sums = sample.sums(sample.predictions) + sample.unlabelled_sums(
+        sample.unlabelled_predictions
+    )
+    verdict_sizes = sizes + sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
     verdicts = ratio_interval(verdict_sums, verdict_sizes)
     assert residuals is not None
     assert verdicts is not None  # there are tasks with labels

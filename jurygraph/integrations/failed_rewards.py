@@ -38,9 +38,9 @@ def read_failed_reward_rule(value: str | float, automatic: FailedRewardRule) -> 
     except (TypeError, ValueError):
         number = float("nan")
     if not isfinite(number) or isinstance(value, bool):
-        rules = ", ".join(("auto", *_RULES))
+        rules_text = ", ".join(("auto", *_RULES))
         raise InputError(
-            f"failed: is {value!r}; write {rules}, or the number that a failed reward becomes"
+            f"failed: is {value!r}; write {rules_text}, or the number that a failed reward becomes"
         )
     return number
 

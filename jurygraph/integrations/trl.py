@@ -123,7 +123,7 @@ class _SharedCall:
         self.prompts = prompts
         self.completions = completions
         self.functions: set[int] = set()
-        self.result: Future[ScoredBatch] = Future()
+        self.result_future: Future[ScoredBatch] = Future()
 
     def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
         is_same = self.completions is completions or self.completions == completions
@@ -178,12 +178,12 @@ class JuryScorer:
         """Return the rewards of a call; the jury's function among several is number 0."""
         call, is_first = self._join(0, prompts, completions)
         if not is_first:
-            return await asyncio.wrap_future(call.result)
+            return await asyncio.wrap_future(call.result_future)
         with self._pass_errors_on(call):
             batch = self._read_batch(prompts, completions, columns)
             traces = await self.jury.score(batch.groups)
-            call.result.set_result(self._finish(batch, traces, columns))
-        return call.result.result()
+            call.result_future.set_result(self._finish(batch, traces, columns))
+        return call.result_future.result()
 
     def score_blocking(
         self,
@@ -198,8 +198,8 @@ class JuryScorer:
             with self._pass_errors_on(call):
                 batch = self._read_batch(prompts, completions, columns)
                 traces = self.jury.score_blocking(batch.groups)
-                call.result.set_result(self._finish(batch, traces, columns))
-        return call.result.result()
+                call.result_future.set_result(self._finish(batch, traces, columns))
+        return call.result_future.result()
 
     def _join(
         self, function: int, prompts: Sequence[Any], completions: Sequence[Any]
@@ -227,7 +227,7 @@ class JuryScorer:
             with self._guard:
                 if call in self._calls:
                     self._calls.remove(call)
-            call.result.set_exception(error)
+            call.result_future.set_exception(error)
             raise
 
     def _read_batch(
@@ -435,8 +435,8 @@ class MaskedReward:
         self._scorer = scorer
         self._function = function
         self._number = number
-        named_function = function.func if isinstance(function, partial) else function
-        self.__name__ = getattr(named_function, "__name__", type(named_function).__name__)
+        inner_function = function.func if isinstance(function, partial) else function
+        self.__name__ = getattr(inner_function, "__name__", type(inner_function).__name__)
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any

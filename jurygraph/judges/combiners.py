@@ -246,8 +246,8 @@ def _compare_ranks(value: Floats, judged: Bools) -> Floats:
     row_judged = judged[:, None]
     below_or_equal = np.where(row_value < value, 0.0, 0.5)
     result = np.where(row_value > value, 1.0, below_or_equal)
-    filled_outcome = np.where(row_judged, value, row_value)
-    return np.where(row_judged & judged, result, filled_outcome)
+    filled_value = np.where(row_judged, value, row_value)
+    return np.where(row_judged & judged, result, filled_value)
 
 
 def _pad_columns(matrix: FloatsOrBools, width: int) -> FloatsOrBools:

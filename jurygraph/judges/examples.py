@@ -93,15 +93,15 @@ class _Selection:
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
         only_dimension = _only_dimension(ratings, scales)
-        rated_cells = [
+        located_ratings = [
             (location, rating, (rating.reviewer, rating.key, rating.dimension or only_dimension))
             for location, rating in ratings.rows
         ]
         scores: dict[tuple[str, str, str], set[float]] = {}
-        for _, rating, cell in rated_cells:
+        for _, rating, cell in located_ratings:
             if rating.score is not None:
                 scores.setdefault(cell, set()).add(rating.score)
-        for location, rating, cell in rated_cells:
+        for location, rating, cell in located_ratings:
             kind = self._place(rating, cell, len(scores.get(cell, ())) > 1)
             if kind is not None:
                 self.left_out[kind].append(location)

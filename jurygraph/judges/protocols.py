@@ -394,8 +394,8 @@ class _DecomposedProtocol(ScoringProtocol):
         utilities = {}
         weights = {}
         for person, name in zip(people, person_names(len(people)), strict=True):
-            utilities[f"{UTILITY_SUBJECT}/{person.id}"] = _utility_finding(name, reply)
-            weights[f"{WEIGHT_SUBJECT}/{person.id}"] = _weight_finding(name, reply)
+            utilities[f"{UTILITY_SUBJECT}/{person.id}"] = _finding_on_utility(name, reply)
+            weights[f"{WEIGHT_SUBJECT}/{person.id}"] = _finding_on_weight(name, reply)
         return utilities | weights
 
     def max_reasons(self, people: People) -> int:
@@ -435,7 +435,7 @@ def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
     return {name: value for name, value in weights if name != "reason"}
 
 
-def _utility_finding(name: str, reply: Any) -> Finding:
+def _finding_on_utility(name: str, reply: Any) -> Finding:
     person: PersonReply = getattr(reply, name)
     quotes: list[str] = []
     reasons = []
@@ -456,7 +456,7 @@ def _describe_constraint(reply: AspectReply | ConstraintReply) -> str:
     return f"{'held' if reply.held else 'not held'}: {reply.reason}"
 
 
-def _weight_finding(name: str, reply: Any) -> Finding:
+def _finding_on_weight(name: str, reply: Any) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     weights = _weights_by_name(reply.weights)
     weight = weights[name]

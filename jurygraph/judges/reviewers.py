@@ -379,8 +379,8 @@ class ReviewerJudge(Evaluator):
             when = Condition(
                 question=question, op=">", threshold=threshold, reduce="median", on="native"
             )
-        frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: dict[str, Any] = {"dimension": frozen_dimension}
+        dimension_fields = dimension.model_dump(mode="json", exclude={"above", "share"})
+        params: dict[str, Any] = {"dimension": dimension_fields}
         params |= self._question_params(view, name)
         if self.settings.profile == "compact":
             params["compact"] = True

@@ -169,10 +169,10 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     raise ConfigError(f"model: {prefix!r} is not a model; {hint}")
 
 
-def model_forms(conjunction: str) -> str:
-    """Return the forms of a config's `model` in a row, with a conjunction before the last."""
+def model_forms(last_separator: str) -> str:
+    """Return the forms of a config's `model` in a row, with a word before the last."""
     prefixed_forms = ", ".join(kind.form for kind in BACKENDS.values())
-    return f"none, {prefixed_forms} {conjunction} {_LITELLM.form}"
+    return f"none, {prefixed_forms} {last_separator} {_LITELLM.form}"
 
 
 def _open_server(rest: str, config: CallsConfig) -> Backend:

@@ -41,8 +41,8 @@ from jurygraph.models.request import (
     Reply,
     Request,
     StoredLookup,
-    deadline_at,
     deadline_fault,
+    fault_at_deadline,
 )
 from jurygraph.safety.redaction import Redactor, process_redactor
 from jurygraph.schema import Call, Message, canonical_json
@@ -142,7 +142,7 @@ class Gateway:
         key = asyncio.get_running_loop(), request.digest, id(sink)
         while (pending_task := self._pending.get(key)) is not None:
             # outside of the `try`: the deadline of this caller does end it
-            async with deadline_at(until):
+            async with fault_at_deadline(until):
                 try:
                     return await asyncio.shield(pending_task)
                 except Fault as fault:

@@ -30,7 +30,7 @@ from tenacity import (
 )
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, deadline_at
+from jurygraph.models.request import REFUSAL_KINDS, RETRYABLE, Fault, fault_at_deadline
 from jurygraph.schema import Price as Price
 
 T = TypeVar("T")
@@ -220,16 +220,20 @@ class Limiter:
 
     async def _wait_in_line(self, tokens: int, until: float | None) -> LimiterTurn:
         """Wait until every earlier request has its turn, or has failed, and one of so many tokens is due."""
-        turn: asyncio.Future[LimiterTurn] = asyncio.get_running_loop().create_future()
-        self._line.append((tokens, turn))
+        turn_future: asyncio.Future[LimiterTurn] = asyncio.get_running_loop().create_future()
+        self._line.append((tokens, turn_future))
         self._grant_soon()
         try:
-            async with deadline_at(until):
-                return await turn
+            async with fault_at_deadline(until):
+                return await turn_future
         except (Fault, asyncio.CancelledError):
             # granted, and not to be used
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._running.discard(turn.result())
+            if (
+                turn_future.done()
+                and not turn_future.cancelled()
+                and turn_future.exception() is None
+            ):
+                self._running.discard(turn_future.result())
             self._grant_soon()
             raise
 
@@ -246,13 +250,13 @@ class Limiter:
             self._timer.cancel()
             self._timer = None
         while self._line:
-            tokens, turn = self._line[0]
-            if not turn.done():  # else its request was cancelled
+            tokens, turn_future = self._line[0]
+            if not turn_future.done():  # else its request was cancelled
                 due = self._earliest_start(tokens)
                 if due - _now() <= _TICK_SECONDS:
-                    turn.set_result(self._start(tokens))
+                    turn_future.set_result(self._start(tokens))
                 elif self._has_given_up and self._probe_at - _now() > _TICK_SECONDS:
-                    turn.set_exception(self._outage_fault())
+                    turn_future.set_exception(self._outage_fault())
                 else:
                     if due < inf:
                         self._timer = asyncio.get_running_loop().call_at(due, self._grant_turns)
@@ -632,7 +636,7 @@ class Budget:
         while self._can_fit_later(cost):
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
-            async with deadline_at(until):
+            async with fault_at_deadline(until):
                 await freed
         return self.reserve(cost)
 

@@ -174,13 +174,13 @@ def deadline_fault() -> "Fault":
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
-def deadline_at(until: float | None) -> AbstractAsyncContextManager[None]:
+def fault_at_deadline(until: float | None) -> AbstractAsyncContextManager[None]:
     """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
-    return nullcontext() if until is None else _deadline_at(until)
+    return nullcontext() if until is None else _fault_at_deadline(until)
 
 
 @asynccontextmanager
-async def _deadline_at(until: float) -> AsyncIterator[None]:
+async def _fault_at_deadline(until: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout_at(until):
             yield

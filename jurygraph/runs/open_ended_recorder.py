@@ -91,9 +91,9 @@ class OpenEndedRecorder:
         """Plans of the stored tasks that were met last."""
 
     @property
-    def calls(self) -> CallSink:
+    def sink(self) -> CallSink:
         """The sink of the run, in which a repeated request finds its reply."""
-        return self._recorder.calls
+        return self._recorder.sink
 
     def _record_step(self, name: GroupName) -> None:
         key = name.task, name.phase
@@ -131,10 +131,10 @@ class OpenEndedRecorder:
             self.end(begun)
         return repeated
 
-    async def finish(self, begun: Group, outcome: Awaitable[GroupOutcome]) -> GroupOutcome:
+    async def finish(self, begun: Group, outcome_future: Awaitable[GroupOutcome]) -> GroupOutcome:
         """Return the outcome of a group when its traces are durable, or the error that prevents that."""
         try:
-            traces = await outcome
+            traces = await outcome_future
             if isinstance(traces, list):
                 await self._store(begun, traces)
             return traces

@@ -70,7 +70,7 @@ def build_header(jury: RecordedJury, folder: Path, **inputs: Any) -> Header:
 
 
 class RunRecorder:
-    """Appends to a run that this process has locked, until `close`. Calls go through `calls`, a call sink.
+    """Appends to a run that this process has locked, until `close`. Calls go through `sink`.
 
     Replies that are in `reusable` ledgers are found there, and not copied.
     """
@@ -78,7 +78,7 @@ class RunRecorder:
     def __init__(self, run: WritableRun, reusable: Sequence[Ledger] = ()) -> None:
         self.run = run
         self._writer = Writer(run.ledger)
-        self.calls = CallStore(run.ledger, *reusable, writer=self._writer)
+        self.sink = CallStore(run.ledger, *reusable, writer=self._writer)
 
     def append(self, drafts: Sequence[RecordDraft], committed: CommitFuture | None = None) -> None:
         """Append records, all or none; they are durable once `committed` is. Raises what stopped the writing."""

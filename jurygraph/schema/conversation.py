@@ -22,7 +22,7 @@ RENDERING_VERSION = 1
 """Version of the rendering of messages. Another way to render them gets another number, and this one stays."""
 
 MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
-TurnKind = Literal["text", "reasoning", "call", "result", "part"]
+TurnContentKind = Literal["text", "reasoning", "call", "result", "part"]
 Sees = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
 ResponseStart = int | Literal["first-reply"] | None
@@ -103,7 +103,7 @@ class ChatMessage(FrozenModel):
         """Return the text of the content alone, without reasoning, calls and other parts."""
         return "\n".join(text for kind, text in self.parts() if kind == "text")
 
-    def parts(self) -> Iterator[tuple[TurnKind, str]]:
+    def parts(self) -> Iterator[tuple[TurnContentKind, str]]:
         """Yield the kind and the words of each part of the content."""
         if isinstance(self.content, str):
             yield "text", self.content
@@ -158,7 +158,7 @@ class Turn(NamedTuple):
 
     message: int
     role: MessageRole
-    kind: TurnKind
+    kind: TurnContentKind
     start: int
     end: int
     origin: int
@@ -223,7 +223,7 @@ class _Block(NamedTuple):
     words: str
     message: int
     role: MessageRole
-    kind: TurnKind
+    kind: TurnContentKind
 
 
 def render(messages: Sequence[ChatMessage]) -> RenderedText:

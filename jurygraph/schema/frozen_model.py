@@ -147,13 +147,13 @@ class ConstantObject(dict[str, Any]):
 _LONG_TEXT = 1 << 16
 """Length in characters from which a text is encoded in pieces."""
 
-_TEXT_TYPE_SET = {str}
+_TEXT_KEY_TYPES = {str}
 _PLAIN_TYPES = frozenset((str, int, bool, type(None), ConstantObject))
 
 
 def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
-    text = _write_plain_json(value, _insert_canonical, orjson.OPT_SORT_KEYS)
+    text = _write_plain_json(value, _to_json_fragment, orjson.OPT_SORT_KEYS)
     return _CANONICAL_ENCODER.encode(value).encode("ascii") if text is None else _escape(text)
 
 
@@ -199,7 +199,7 @@ def _escape(text: bytes) -> bytes:
     ).encode("ascii")
 
 
-def _insert_canonical(value: Any) -> orjson.Fragment:
+def _to_json_fragment(value: Any) -> orjson.Fragment:
     """Return the JSON of a value of another type for orjson."""
     if type(value) is ConstantObject:
         return orjson.Fragment(value.canonical)
@@ -276,7 +276,7 @@ def _has_long_text(value: Any) -> bool:
             values += part
     # few values have one: the keys of all others need not be looked at
     return has_long_text and all(
-        {*map(type, part)} <= _TEXT_TYPE_SET for part in values if type(part) is dict
+        {*map(type, part)} <= _TEXT_KEY_TYPES for part in values if type(part) is dict
     )
 
 

@@ -18,7 +18,7 @@ from jurygraph.schema.conversation import ChatMessage
 Fields = dict[str, Any]
 
 _KNOWN_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
-_ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
+_ROLE_BY_ALIAS = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
@@ -70,7 +70,7 @@ def _read_message(item: Any, index: int) -> list[Any]:
     _refuse_slips(fields, index)
     message: Fields = {name: fields[name] for name in _KNOWN_FIELDS if name in fields}
     if isinstance(message.get("role"), str):
-        message["role"] = _ROLES.get(message["role"], message["role"])
+        message["role"] = _ROLE_BY_ALIAS.get(message["role"], message["role"])
     reasoning = [fields[name] for name in _REASONING_FIELDS if isinstance(fields.get(name), str)]
     calls = list(_read_calls(fields, index))
     results: list[Fields] = []
@@ -175,7 +175,7 @@ def _read_parts(
     """Return the parts that stay in the content; add reasoning, calls and results of tools to their lists."""
     content = []
     # LangChain stores a call of Anthropic's among `tool_calls`, too.
-    listed_ids = [call.get("id") for call in calls if isinstance(call, dict)]
+    listed_call_ids = [call.get("id") for call in calls if isinstance(call, dict)]
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, str):
@@ -187,7 +187,7 @@ def _read_parts(
             if isinstance(words, str):
                 reasoning.append(words)
         elif kind == "tool_use":
-            if part.get("id") in listed_ids:
+            if part.get("id") in listed_call_ids:
                 continue
             arguments = json.dumps(part.get("input", {}), ensure_ascii=False)
             function = {"name": part.get("name"), "arguments": arguments}

@@ -43,7 +43,7 @@ class Cohort:
     """Members, and the traces of all of them once they are scored, in the order of `members`."""
 
     size: int
-    traces: "asyncio.Future[list[Trace]]"
+    traces_future: "asyncio.Future[list[Trace]]"
     members: list[Response] = field(default_factory=list)
     is_closed: bool = False
     is_over: bool = False
@@ -96,7 +96,7 @@ class CohortTable:
         elif cohort.closing_handle is None:
             loop = asyncio.get_running_loop()
             cohort.closing_handle = loop.call_later(self._wait, self._close, key, cohort, score)
-        traces = await asyncio.shield(cohort.traces)
+        traces = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
         positions = {id(member): position for position, member in enumerate(cohort.members)}
         return JoinedCohort(traces, [positions[id(response)] for response in responses])
@@ -122,7 +122,7 @@ class CohortTable:
 
     def _forget(self, key: CohortKey) -> None:
         cohort = self._cohorts.pop(key)
-        if cohort.traces.done():
+        if cohort.traces_future.done():
             self._kept -= len(cohort.members)
 
     def _refuse_unfitting(
@@ -136,8 +136,8 @@ class CohortTable:
         if cohort.is_closed:
             cohort.late.update(map(content_of, responses))
             problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
-            wait_text = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
-            raise Refusal(409, f"{problem} {wait_text}; this one came later and has no reward")
+            when_scored = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
+            raise Refusal(409, f"{problem} {when_scored}; this one came later and has no reward")
         if len(responses) > cohort.missing:
             problem = f"{name} has room for {cohort.missing} of these {len(responses)} responses"
             raise Refusal(409, f"{problem}; its size is {cohort.size}")
@@ -169,11 +169,13 @@ class CohortTable:
         except Exception as error:  # noqa: BLE001 - raised to all members
             self._fail(key, cohort, error)
             return
-        cohort.traces.set_result(traces)
+        cohort.traces_future.set_result(traces)
         if self._cohorts.get(key) is cohort:
             self._kept += len(cohort.members)
         while self._kept > MAX_SCORED_MEMBERS:
-            finished = (other for other, found in self._cohorts.items() if found.traces.done())
+            finished = (
+                other for other, found in self._cohorts.items() if found.traces_future.done()
+            )
             self._forget(next(finished))
 
     def _fail(self, key: CohortKey, cohort: Cohort, error: Exception) -> None:
@@ -181,13 +183,17 @@ class CohortTable:
         cohort.is_closed = True
         if self._cohorts.get(key) is cohort:
             del self._cohorts[key]
-        cohort.traces.set_exception(error)
-        cohort.traces.exception()  # nobody may wait for it any more
+        cohort.traces_future.set_exception(error)
+        cohort.traces_future.exception()  # nobody may wait for it any more
 
     def forget(self, key: CohortKey, traces: list[Trace]) -> None:
         """Forget a cohort with these traces: when its members are sent again they are judged again."""
         cohort = self._cohorts.get(key)
-        if cohort is not None and cohort.traces.done() and cohort.traces.result() is traces:
+        if (
+            cohort is not None
+            and cohort.traces_future.done()
+            and cohort.traces_future.result() is traces
+        ):
             self._forget(key)
 
     def end_waiting(self) -> None:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 class _WaitingGroup(NamedTuple):
     group: Group
-    traces: "asyncio.Future[list[Trace]]"
+    traces_future: "asyncio.Future[list[Trace]]"
 
 
 class GroupScorer:
@@ -36,18 +36,18 @@ class GroupScorer:
     async def score(self, group: Group) -> list[Trace]:
         """Return the traces of a group. Raises its error; the work goes on if the caller stops waiting."""
         loop = asyncio.get_running_loop()
-        traces: asyncio.Future[list[Trace]] = loop.create_future()
-        self._collected.append(_WaitingGroup(group, traces))
+        traces_future: asyncio.Future[list[Trace]] = loop.create_future()
+        self._collected.append(_WaitingGroup(group, traces_future))
         self.groups_in_work += 1
-        traces.add_done_callback(self._count_finished)
+        traces_future.add_done_callback(self._count_finished)
         if len(self._collected) == 1:
             loop.call_later(self._window, self._start_batch)
-        return await asyncio.shield(traces)
+        return await asyncio.shield(traces_future)
 
-    def _count_finished(self, traces: "asyncio.Future[list[Trace]]") -> None:
+    def _count_finished(self, traces_future: "asyncio.Future[list[Trace]]") -> None:
         self.groups_in_work -= 1
-        if not traces.cancelled():
-            traces.exception()  # nobody may wait for it any more
+        if not traces_future.cancelled():
+            traces_future.exception()  # nobody may wait for it any more
 
     def _start_batch(self) -> None:
         batch = self._collected
@@ -65,9 +65,9 @@ class GroupScorer:
                 async for finished in results:
                     for number, _, outcome in finished:
                         if isinstance(outcome, list):
-                            batch[number].traces.set_result(outcome)
+                            batch[number].traces_future.set_result(outcome)
                         else:
-                            batch[number].traces.set_exception(outcome)
+                            batch[number].traces_future.set_exception(outcome)
         except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
             self._fail(batch, error)
         finally:
@@ -75,8 +75,8 @@ class GroupScorer:
 
     def _fail(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
         for waiting_group in batch:
-            if not waiting_group.traces.done():
-                waiting_group.traces.set_exception(error)
+            if not waiting_group.traces_future.done():
+                waiting_group.traces_future.set_exception(error)
 
     async def close(self) -> None:
         """Cancel what is in work."""

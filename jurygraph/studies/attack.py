@@ -165,7 +165,7 @@ class AttackStudy:
         estimator = Estimator(gateways)
         try:
             for safety in self.arms.values():
-                jury, plans = self._prepare(safety)
+                jury, plans = self._prepare_jury_and_plans(safety)
                 planner = Planner(jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.plan_index], jury)
@@ -215,7 +215,7 @@ class AttackStudy:
             }
         )
 
-    def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
+    def _prepare_jury_and_plans(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         _attack_tools(jury, self._groups)
@@ -227,7 +227,7 @@ class AttackStudy:
     async def _measure_arm(
         self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
     ) -> Figures:
-        jury, plans = self._prepare(safety)
+        jury, plans = self._prepare_jury_and_plans(safety)
         groups = (
             Group(group.task, group.responses, plans[group.plan_index]) for group in self._groups
         )

@@ -111,10 +111,10 @@ def certify(
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
     stability = f"jurygraph study stability {quoted_runs}"
     by_run = partial(_by_run, runs, read)
-    measure_people = partial(_people_figures, runs, read, quoted_runs, labels)
+    measure_against_people = partial(_people_figures, runs, read, quoted_runs, labels)
     label_command = f"jurygraph study judge {quoted_runs} --labels F"
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
-        (PEOPLE_SECTION, label_command, measure_people),
+        (PEOPLE_SECTION, label_command, measure_against_people),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         ("false credit", "", partial(by_run, _credit_figures, "false credit", _NEW_GRAPHS_COMMAND)),
         (

@@ -579,7 +579,7 @@ def compare_inferences(sheets: Sequence[RubricSheet], kappa: float) -> Figures:
 
 
 def _ablations(
-    sheets: ScoreSheets, cases: Cases, flat_rewards: Floats, random_graphs: int
+    sheets: ScoreSheets, cases: Cases, rewards_without_graph: Floats, random_graphs: int
 ) -> Figures:
     """Return the variants of GEAR. Their cases are those of the annotated graph, whatever graph the scores use."""
 
@@ -589,7 +589,7 @@ def _ablations(
             "leakage": leakage(cases, scores.children),
             "preservation": preservation(cases, scores.children),
             "reward": fmean(scores.rewards),
-            "change": fmean(scores.rewards - flat_rewards),
+            "change": fmean(scores.rewards - rewards_without_graph),
         }
 
     by_seed = {seed: variant(random_rule(seed, sheets.kappa)) for seed in range(random_graphs)}
@@ -600,17 +600,19 @@ def _ablations(
     # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
     factors = chain.from_iterable(sheet.retention(sheets.kappa) for sheet in sheets.sheets)
     retention = fmean(factors)
-    untyped_figures = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
-    untyped_figures["retention"] = retention
+    untyped_graph_figures = variant(
+        lambda sheet: sheet.gated_scores([retention] * len(sheet.edges))
+    )
+    untyped_graph_figures["retention"] = retention
     kappas = {f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS}
     return {
         "random": {"mean": mean, "by_seed": by_seed},
-        "untyped": untyped_figures,
+        "untyped": untyped_graph_figures,
         "kappas": kappas,
     }
 
 
-class Wiring(NamedTuple):
+class RewiredGraph(NamedTuple):
     """A graph over C criteria: ends of its edges [E], and the index of the edge whose kind and λ each takes [E]."""
 
     parents: list[int]
@@ -624,15 +626,15 @@ def random_rule(seed: int, kappa: float) -> Scoring:
     def scores(sheet: RubricSheet) -> Floats:
         if not sheet.edges:
             return sheet.p
-        wiring = rewire(sheet.graph, seed, sheet.task)
-        retention = np.take(sheet.retention(kappa), wiring.source_edges)
-        graph = gear.compile(sheet.graph.n, wiring.parents, wiring.children)
+        rewired_graph = rewire(sheet.graph, seed, sheet.task)
+        retention = np.take(sheet.retention(kappa), rewired_graph.source_edges)
+        graph = gear.compile(sheet.graph.n, rewired_graph.parents, rewired_graph.children)
         return sheet.gated_scores(retention, graph)
 
     return scores
 
 
-def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
+def rewire(graph: gear.Graph, seed: int, task: str) -> RewiredGraph:
     """Return a random acyclic graph over the same criteria with as many edges, each with the kind and λ of another.
 
     The draws are an order of the criteria, then as many of its forward pairs as there are edges, then the edge whose
@@ -646,7 +648,7 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
     source_edges = rng.permutation(graph.edge_count).tolist()
     parents = order[first[pairs]].tolist()
     children = order[second[pairs]].tolist()
-    return Wiring(parents, children, source_edges)
+    return RewiredGraph(parents, children, source_edges)
 
 
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
@@ -750,9 +752,9 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
 
 def _named_variants(ablations: Figures) -> dict[str, Figures]:
     by_seed = ablations["random"]["by_seed"]
-    untyped_figures = ablations["untyped"]
+    untyped_graph_figures = ablations["untyped"]
     variants = {f"random graphs, {len(by_seed)} seeds": ablations["random"]["mean"]}
-    variants[f"untyped, λ = {untyped_figures['retention']:.4g}"] = untyped_figures
+    variants[f"untyped, λ = {untyped_graph_figures['retention']:.4g}"] = untyped_graph_figures
     for kappa, variant in ablations["kappas"].items():
         variants[f"κ = {kappa}"] = variant
     return variants

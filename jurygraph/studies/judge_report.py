@@ -350,10 +350,10 @@ def _calibration_figures(study: JudgeStudy) -> Figures:
 
 def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, list[Figures]]:
     """Return the expected calibration error of scores in [0, 1], and the bins that it is of, which are not empty."""
-    bins = np.minimum((scores * _BIN_COUNT).astype(int), _BIN_COUNT - 1)
+    bin_numbers = np.minimum((scores * _BIN_COUNT).astype(int), _BIN_COUNT - 1)
     table: list[Figures] = []
-    for number in np.unique(bins).tolist():
-        is_in_bin = bins == number
+    for number in np.unique(bin_numbers).tolist():
+        is_in_bin = bin_numbers == number
         cell = _share_cell(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
         expected = float(scores[is_in_bin].mean())

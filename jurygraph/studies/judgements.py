@@ -280,8 +280,8 @@ def resolve_questions(
         if name is not None:
             matching_questions: dict[str, None] = {}
             for judge, judgements in judges:
-                is_asked = label.reviewer is None or judge.reviewer in (None, label.reviewer)
-                if is_asked and label.id in judgements:
+                is_for_reviewer = label.reviewer is None or judge.reviewer in (None, label.reviewer)
+                if is_for_reviewer and label.id in judgements:
                     matching_questions[judge.question] = None
             question_matches = questions_named(name, matching_questions) or questions_named(
                 name, question_ids

@@ -234,14 +234,16 @@ def _measure_recovery(setting: Setting, seed: int) -> Floats:
     true_scores = simulation.true_scores
     rows = np.ones(len(simulation.item), dtype=np.bool_)
     figures = []
-    for estimated in scores_by_method(simulation, rows, preset="paper-synthetic"):
+    for estimated in score_by_each_method(simulation, rows, preset="paper-synthetic"):
         error = np.mean((estimated - true_scores) ** 2)
         accuracy = pair_order_accuracy(estimated, true_scores)
         figures.append([error, accuracy, tau_b(true_scores, estimated)])
     return np.array(figures)
 
 
-def scores_by_method(simulation: SimulatedEvaluation, rows: Bools, **model: Any) -> list[Floats]:
+def score_by_each_method(
+    simulation: SimulatedEvaluation, rows: Bools, **model: Any
+) -> list[Floats]:
     """Return the mean credit of each agent's items by these rows: [agents], by method, with a model of `fit`.
 
     Majority vote breaks ties towards the highest class. Each agent needs an item.

@@ -11,7 +11,7 @@ from jurygraph.messages import escape_lines, shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.studies.report import Report, ReportTable
-from jurygraph.views.trace import TraceView, describe_failure, view_texts, view_trace
+from jurygraph.views.trace import TraceView, describe_failure, view_task_and_response, view_trace
 
 _MAX_TEXT_CHARACTERS = 3000
 _SUM_COLUMNS = ("term", "weight", "× value", "× number", "= points", "lost")
@@ -22,17 +22,20 @@ def response_to_markdown(run: Run, name: str) -> str:
     """Return a response as Markdown. Raises as `report_response`."""
     scored = run.find_scored_response(name)
     view = view_trace(run.explain_trace(scored.trace))
-    texts = view_texts(run, scored)
-    answer = None if texts.response is None else texts.response.text
+    task_and_response = view_task_and_response(run, scored)
+    answer = None if task_and_response.response is None else task_and_response.response.text
     sentences = [view.sentences[0]]
     if view.trace.reward.value is None:
         sentences.append(describe_failure(view.trace))
     criteria = []
-    if texts.task is not None and texts.task.rubric is not None:
-        criteria = [f"{criterion.id}: {criterion.text}" for criterion in texts.task.rubric.criteria]
+    if task_and_response.task is not None and task_and_response.task.rubric is not None:
+        criteria = [
+            f"{criterion.id}: {criterion.text}"
+            for criterion in task_and_response.task.rubric.criteria
+        ]
     blocks = [
         Report({}, sentences).to_markdown(),
-        _open_fence("Question", texts.query),
+        _open_fence("Question", task_and_response.query),
         _open_fence("Answer", answer),
         Report({}, [_list_sums(view)], [*criteria, *_list_notes(view)]).to_markdown(),
         Report({}, [_list_verdicts(view)]).to_markdown(),

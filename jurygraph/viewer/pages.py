@@ -264,7 +264,7 @@ async def _compare_runs(before: OpenRun, after: OpenRun) -> Report:
 def send_config(open_run: OpenRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
     changes = WhatIf.from_url(request.query)
-    if not changes.fits_config and not changes.is_empty:
+    if not changes.is_expressible_in_config and not changes.is_empty:
         raise InputError("a config has settings alone: leave out changed scores and edges")
     config = changes.config_of(open_run.run).model_dump(mode="json")
     lines = [f"# The config of {open_run.name} with {len(changes.settings)} settings changed:"]

@@ -18,10 +18,10 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
 from jurygraph.viewer.shapes import cut_response, draw_waterfall, list_evidence
 from jurygraph.views.trace import (
-    TextsView,
+    TaskAndResponseView,
     TraceView,
     describe_failure,
-    view_texts,
+    view_task_and_response,
     view_trace,
 )
 
@@ -62,11 +62,11 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
 
 def _explain_all(
     run: Run, names: Iterable[str], advance: ProgressCallback
-) -> Iterator[tuple[Explanation, TextsView]]:
+) -> Iterator[tuple[Explanation, TaskAndResponseView]]:
     """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
     for name in names:
         scored = run.find_scored_response(name)
-        yield run.explain_trace(scored.trace), view_texts(run, scored)
+        yield run.explain_trace(scored.trace), view_task_and_response(run, scored)
         advance(1)
 
 
@@ -90,14 +90,14 @@ def report_response(run: Run, name: str) -> str:
 
 def describe_response(run: Run, scored: ScoredResponse, view: TraceView) -> dict[str, Any]:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
-    texts = view_texts(run, scored)
+    task_and_response = view_task_and_response(run, scored)
     evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
         "drawn": draw_waterfall(view.lost),
-        "criteria": texts.criteria,
-        "query": texts.query,
-        "messages": cut_response(texts.response, quotations),
+        "criteria": task_and_response.criteria,
+        "query": task_and_response.query,
+        "messages": cut_response(task_and_response.response, quotations),
         "evidence": evidence,
         "others": [member.trace for member in run.group_with(scored.trace.response_id)],
     }

@@ -89,7 +89,7 @@ class WhatIf:
         return [edge_to_url_text(*edge) for edge in self.edges]
 
     @property
-    def fits_config(self) -> bool:
+    def is_expressible_in_config(self) -> bool:
         """Return whether a config can have all of the changes: scores and edges are not of the config."""
         return bool(self.settings) and not self.scores and not self.edges
 

@@ -279,12 +279,12 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
 
 def _describe_outcome(voting: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
     """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
-    outcome = columns.outcome[0, 0]
-    if outcome == STOPPED:
+    verdict_code = columns.verdict_code[0, 0]
+    if verdict_code == STOPPED:
         return "no majority, and no missing vote could make one: the worst case"
-    if outcome == NOT_APPLICABLE:
+    if verdict_code == NOT_APPLICABLE:
         return "the majority is not applicable"
-    if outcome != OK:
+    if verdict_code != OK:
         return "no majority: the failure rule"
     value = float(columns.value[0, 0])
     predictions = [vote.prediction for vote in voting if vote.prediction and vote.score == value]

@@ -115,7 +115,7 @@ def describe_failure(trace: Trace) -> str:
     causes: dict[str, None] = {}
     for verdict in trace.verdicts:
         if verdict.failure is not None and not verdict.superseded:
-            causes[_describe_missing(verdict, verdict.failure)] = None
+            causes[_describe_missing_verdict(verdict, verdict.failure)] = None
     start = "Not scored" if reward.value is None else "Not all was judged"
     sentence = f"{start}: {join_names(list(causes or map(explain_note, reward.notes)))}"
     if reward.range is not None and reward.range[0] < reward.range[1]:
@@ -124,7 +124,7 @@ def describe_failure(trace: Trace) -> str:
     return sentence
 
 
-def _describe_missing(verdict: RecordedVerdict, failure: Failure) -> str:
+def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str:
     """Return who gave no score: of a model how it failed, in plain words, and of code its own message."""
     if verdict.judge is None and not verdict.calls:
         return f"{verdict.evaluator}: {failure.kind} {failure.message}"
@@ -173,7 +173,7 @@ def _describe_reader(reader: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextsView:
+class TaskAndResponseView:
     """A task and a response, None where they were erased; `criteria` are those of the task's rubric."""
 
     task: Task | None
@@ -185,10 +185,10 @@ class TextsView:
         return None if self.task is None else chat_text(self.task.query)
 
 
-def view_texts(run: Run, scored: ScoredResponse) -> TextsView:
+def view_task_and_response(run: Run, scored: ScoredResponse) -> TaskAndResponseView:
     task_id = scored.trace.task_id
     task = run.task(task_id)
-    return TextsView(
+    return TaskAndResponseView(
         task=task,
         response=scored.response,
         criteria=criterion_texts(run.decision_of(task_id), task),

@@ -36,7 +36,7 @@ def arrays_of(question: Question, names: str, *verdicts: RecordedVerdict) -> Sco
 
 
 def live_values(found: ScoreArrays) -> Any:
-    return np.where(found.outcome > 0, found.value, np.nan)
+    return np.where(found.verdict_code > 0, found.value, np.nan)
 
 
 def test_each_sample_has_its_own_column() -> None:
@@ -70,7 +70,7 @@ def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second()
         [False] * 3 + [True, False, False],
         [False, False, True] + [False] * 3,
     ]
-    assert (found.outcome > 0).tolist() == [[False] * 3 + [True] * 3, [True] * 3 + [False] * 3]
+    assert (found.verdict_code > 0).tolist() == [[False] * 3 + [True] * 3, [True] * 3 + [False] * 3]
 
 
 def test_variants_are_columns_sorted_by_id_in_the_row_of_their_parent() -> None:
@@ -113,12 +113,12 @@ def test_missing_values_are_filled_by_rule_and_sign(
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
-def test_an_outcome_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_keep() -> None:
+def test_a_code_for_all_verdicts_gives_none_to_absent_ones_and_leaves_those_to_keep() -> None:
     screened = make_verdict("b", RecordedVerdict(status="not_applicable", gated_by="gate"), "b1")
     given = [make_verdict("a", 0.75, "a1"), make_verdict("a", ABSTENTION, "a2"), screened]
     table = build_table([make_question(material="versions")], ["a", "b"], given)
-    changed = table.with_outcome(["q"], FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE,))
-    assert changed.columns["q"].outcome.tolist() == [
+    changed = table.with_verdict_code(["q"], FAILED_BY_INFRASTRUCTURE, kept=(NOT_APPLICABLE,))
+    assert changed.columns["q"].verdict_code.tolist() == [
         [FAILED_BY_INFRASTRUCTURE] * 2,
         [NOT_APPLICABLE, ABSENT],
     ]
@@ -171,7 +171,7 @@ def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing
     entry = ComponentInput(questions=("q",), weights=(1.0,), calibration={"q": knots})
     found = build_table([make_question()], list("abcd"), given).effective_columns("q", entry)
     assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
-    assert (found.met[:, 0].tolist(), found.outcome[3, 0]) == (
+    assert (found.met[:, 0].tolist(), found.verdict_code[3, 0]) == (
         [False, True, True, False],
         ABSTAINED,
     )
@@ -182,7 +182,7 @@ def test_a_majority_is_one_column_in_every_array() -> None:
     entry = ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     found = build_table([make_question(samples=3)], ["a", "b"], given).effective_columns("q", entry)
     assert {array.shape for array in found} == {(2, 1)}
-    assert (found.value[0, 0], found.outcome[:, 0].tolist()) == (1.0, [OK, ABSENT])
+    assert (found.value[0, 0], found.verdict_code[:, 0].tolist()) == (1.0, [OK, ABSENT])
 
 
 def test_the_spread_over_samples_is_that_of_each_response() -> None:
@@ -244,12 +244,12 @@ def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
 def effective_row(
     question: Question, *given: RecordedVerdict, **settings: Any
 ) -> tuple[list[float], list[int]]:
-    """Return value and outcome of the only row, as an input uses them."""
+    """Return value and code of the only row, as an input uses them."""
     table = build_table([question], ["a"], given)
     found = table.effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), **settings)
     )
-    return found.value[0].tolist(), found.outcome[0].tolist()
+    return found.value[0].tolist(), found.verdict_code[0].tolist()
 
 
 def make_votes(*scores: Any) -> list[RecordedVerdict]:
@@ -257,7 +257,7 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
 
 
 @all_rows(
-    ("given", "value", "outcome"),
+    ("given", "value", "verdict_code"),
     [
         ((0.75, 0.75, 0.25), 0.75, OK),
         ((0.75, 0.25, 0.5), 0.0, ABSTAINED),
@@ -270,12 +270,12 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
         ((NO_MODEL, NO_MODEL, NO_MODEL), 0.0, NO_MODEL_CODE),
     ],
 )
-def test_a_majority_is_one_verdict_and_without_one_the_worst_outcome_counts(
-    given: tuple[Any, ...], value: float, outcome: int
+def test_a_majority_is_one_verdict_and_without_one_the_worst_code_counts(
+    given: tuple[Any, ...], value: float, verdict_code: int
 ) -> None:
     assert effective_row(make_question(samples=3), *make_votes(*given), reduce="majority") == (
         [value],
-        [outcome],
+        [verdict_code],
     )
 
 
@@ -291,7 +291,7 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
     found = table.effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
-    assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
+    assert found.verdict_code.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 
 def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:

@@ -28,11 +28,11 @@ from tests.graphs import scripted
 
 
 class Cell(NamedTuple):
-    """One verdict as it counts: its value, whether it is met, its outcome and its confidence."""
+    """One verdict as it counts: its value, whether it is met, its code and its confidence."""
 
     value: float
     met: bool
-    outcome: int
+    verdict_code: int
     sure: float = 1.0
 
 
@@ -98,50 +98,57 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     without_variants = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
     counted = [
-        cell._replace(outcome=without_variants) if cell.outcome == NO_VARIANTS else cell
+        cell._replace(verdict_code=without_variants) if cell.verdict_code == NO_VARIANTS else cell
         for cell in row
     ]
     sure = [
-        cell._replace(outcome=ABSTAINED)
-        if cell.outcome in ANSWERED and cell.sure < spec_input.min_confidence
+        cell._replace(verdict_code=ABSTAINED)
+        if cell.verdict_code in ANSWERED and cell.sure < spec_input.min_confidence
         else cell
         for cell in counted
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return [
-            cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == JUDGED_NOT_APPLICABLE else cell
+            cell._replace(verdict_code=NOT_APPLICABLE)
+            if cell.verdict_code == JUDGED_NOT_APPLICABLE
+            else cell
             for cell in sure
         ]
     votes = Counter(
-        None if cell.outcome == JUDGED_NOT_APPLICABLE else cell.value
+        None if cell.verdict_code == JUDGED_NOT_APPLICABLE else cell.value
         for cell in sure
-        if cell.outcome in ANSWERED
+        if cell.verdict_code in ANSWERED
     )
-    requested = [cell for cell in sure if cell.outcome in (*VOTING, *UNJUDGED)]
+    requested = [cell for cell in sure if cell.verdict_code in (*VOTING, *UNJUDGED)]
     leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
-    seats = [cell for cell in requested if cell.outcome not in leaving]
+    seats = [cell for cell in requested if cell.verdict_code not in leaving]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
     if 2 * number > len(seats) and value is None:
         return [Cell(0.0, False, NOT_APPLICABLE)]
     if 2 * number > len(seats):
-        met = sum(cell.met for cell in sure if cell.outcome == OK and cell.value == value)
+        met = sum(cell.met for cell in sure if cell.verdict_code == OK and cell.value == value)
         return [Cell(value, 2 * met >= number, OK)]
     # the worst case has no value yet, and so no vote
-    if any(cell.outcome == STOPPED for cell in sure):
+    if any(cell.verdict_code == STOPPED for cell in sure):
         return [Cell(0.0, False, STOPPED)]
     if requested:
         return [
             Cell(
                 0.0,
                 False,
-                max([ABSTAINED, *(cell.outcome for cell in sure if cell.outcome in UNJUDGED)]),
+                max(
+                    [
+                        ABSTAINED,
+                        *(cell.verdict_code for cell in sure if cell.verdict_code in UNJUDGED),
+                    ]
+                ),
             )
         ]
     return [
         Cell(
             0.0,
             False,
-            NOT_APPLICABLE if any(cell.outcome == NOT_APPLICABLE for cell in sure) else ABSENT,
+            NOT_APPLICABLE if any(cell.verdict_code == NOT_APPLICABLE for cell in sure) else ABSENT,
         )
     ]
 
@@ -158,15 +165,15 @@ class FilledCell(NamedTuple):
 def fill_cell(
     cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str
 ) -> FilledCell:
-    applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
-    there = not applies or cell.outcome in SCORED
+    applies = cell.verdict_code not in (ABSENT, NOT_APPLICABLE)
+    there = not applies or cell.verdict_code in SCORED
     is_penalty = spec_input.weights[0] * direction < 0
-    live = applies or (spec_input.if_skipped == "zero" and cell.outcome == NOT_APPLICABLE)
+    live = applies or (spec_input.if_skipped == "zero" and cell.verdict_code == NOT_APPLICABLE)
     live = live and (there or scenario != "partial")
     fills = {"counted": is_penalty and rule != "gear", "low": False, "high": True, "partial": False}
     if not there:
         return FilledCell(float(fills[scenario]), fills[scenario], False, live)
-    if cell.outcome == STOPPED:
+    if cell.verdict_code == STOPPED:
         return FilledCell(float(is_penalty), is_penalty, False, live)
     return FilledCell(cell.value, cell.met, True, live)
 
@@ -252,8 +259,10 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective_row(row, spec_input) for row in given]
         settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
-        known = [sum(cell.outcome in settled for cell in row) for row in counted]
-        requested = [sum(cell.outcome in (*settled, *UNJUDGED) for cell in row) for row in counted]
+        known = [sum(cell.verdict_code in settled for cell in row) for row in counted]
+        requested = [
+            sum(cell.verdict_code in (*settled, *UNJUDGED) for cell in row) for row in counted
+        ]
         if reduce is not None:
             known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
             requested = [min(a, 1) for a in requested]
@@ -265,17 +274,20 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
 
         discarded, divided = table.count_discarded(spec_input)
         unsure = [
-            sum(cell.outcome in VOTING and cell.sure < spec_input.min_confidence for cell in row)
+            sum(
+                cell.verdict_code in VOTING and cell.sure < spec_input.min_confidence
+                for cell in row
+            )
             for row in given
         ]
         without = [
             reduce == "majority"
-            and new[0].outcome in UNJUDGED
-            and any(cell.outcome in VOTING for cell in old)
+            and new[0].verdict_code in UNJUDGED
+            and any(cell.verdict_code in VOTING for cell in old)
             for old, new in zip(given, counted, strict=True)
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)
 
-        outcomes, weights = table.outcomes(spec_input)
-        assert outcomes.tolist() == [[cell.outcome for cell in row] for row in counted]
+        verdict_codes, weights = table.verdict_codes(spec_input)
+        assert verdict_codes.tolist() == [[cell.verdict_code for cell in row] for row in counted]
         assert weights.tolist() == [spec_input.weights[0]] * len(counted[0])

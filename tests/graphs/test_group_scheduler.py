@@ -20,7 +20,7 @@ def test_so_many_responses_are_in_work_and_more_where_groups_are_large(
     """The usual number is 32, or that of four groups, but 128 at most."""
     begun: list[Group] = []
 
-    async def start_batch(
+    async def admit_groups(
         groups: Sequence[Group], active_groups: ActiveGroups
     ) -> list[asyncio.Future[GroupOutcome]]:
         begun.extend(groups)
@@ -33,7 +33,7 @@ def test_so_many_responses_are_in_work_and_more_where_groups_are_large(
     async def count_begun() -> int:
         scheduler = GroupScheduler(
             groups=map(make_group, range(200)),
-            start_batch=start_batch,
+            admit_groups=admit_groups,
             batch_size=8,
             most_responses=128,
             usual_responses=32,

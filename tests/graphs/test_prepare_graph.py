@@ -11,7 +11,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import PlanError
 from jurygraph.graphs import prepare_graph
-from jurygraph.graphs.context import BatchContext, GraphContext
+from jurygraph.graphs.context import GraphContext, TaskContexts
 from jurygraph.graphs.groups import PlannedGroup
 from jurygraph.graphs.state import PrepareState, TaskPlanning
 from jurygraph.schema import Constraint, Stakeholder, Task
@@ -121,7 +121,7 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
     with jury(evaluator_use("tone")) as made:
-        context = BatchContext([made.context])
+        context = TaskContexts([made.context])
         planning = TaskPlanning(task=task(), profiles_line=None, digest=task().content_digest)
         handed = {"tasks": [planning], "responses": (response("a"),)}
         given_one = asyncio.run(prepare_graph.build().ainvoke(handed, context=context))  # type: ignore[arg-type]

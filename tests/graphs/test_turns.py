@@ -13,7 +13,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.active_groups import ActiveGroups
-from jurygraph.graphs.context import BatchContext
+from jurygraph.graphs.context import TaskContexts
 from jurygraph.graphs.groups import to_planned_group
 from jurygraph.graphs.state import PrepareState, ScoreState, TaskPlanning
 from tests.graphs.scripted import jury
@@ -164,7 +164,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
         planning = TaskPlanning(
             task=group.task, profiles_line=None, digest=group.task.content_digest
         )
-        context = BatchContext([opened.context])
+        context = TaskContexts([opened.context])
 
         async def steps(graph: Any, start: Any, of: Any) -> list[str]:
             updates = graph.astream(start, context=of, stream_mode="updates")
@@ -172,7 +172,7 @@ def test_what_is_not_due_takes_no_step(evaluator: str) -> None:
 
         async def scene() -> tuple[list[str], list[str]]:
             active_groups = ActiveGroups()
-            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             return (
                 await steps(prepare_graph.build(), PrepareState(tasks=[planning]), context),
@@ -197,7 +197,7 @@ def test_waves_of_inline_code_take_a_step_each() -> None:
 
         async def scene() -> list[Any]:
             active_groups = ActiveGroups()
-            active_groups.add(to_planned_group(group, opened.prepare(group.task)), opened.context)
+            active_groups.admit(to_planned_group(group, opened.prepare(group.task)), opened.context)
             active_groups.close()
             updates = score_graph.build().astream(
                 ScoreState(turn=0), context=active_groups, stream_mode="updates"
@@ -238,9 +238,9 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
             await asyncio.Event().wait()
 
     async def scenario() -> bool:
-        outcome = asyncio.get_running_loop().create_future()
+        outcome_future = asyncio.get_running_loop().create_future()
         calls = SimpleNamespace(tasks=[asyncio.create_task(end_slowly())])
-        entry: Any = SimpleNamespace(started={"checks": calls}, outcome=outcome)
+        entry: Any = SimpleNamespace(started_calls={"checks": calls}, outcome_future=outcome_future)
         groups = ActiveGroups()
         groups._groups = {0: entry}
         ending = asyncio.create_task(groups.cancel())
@@ -248,6 +248,6 @@ def test_a_second_cancellation_while_calls_end_leaves_no_outcome_open() -> None:
             await asyncio.sleep(0)
         ending.cancel()
         await asyncio.wait({ending})
-        return outcome.cancelled()
+        return outcome_future.cancelled()
 
     assert asyncio.run(scenario())

@@ -131,10 +131,10 @@ def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(
 
     async def score() -> list[GroupOutcome]:
         active_groups = ActiveGroups()
-        outcomes = [active_groups.add(group, context) for group in groups]
+        outcome_futures = [active_groups.admit(group, context) for group in groups]
         active_groups.close()
         await run_machine(active_groups)
-        return [outcome.result() for outcome in outcomes]
+        return [outcome_future.result() for outcome_future in outcome_futures]
 
     first, second, third = asyncio.run(score())
     assert [[trace.response_id for trace in traces] for traces in (first, third)] == [["a"], ["a"]]  # type: ignore[union-attr]

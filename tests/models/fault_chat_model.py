@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 KEY = "sk-canary+/7d1f=mlut"
-_ROLES = {"human": "user", "ai": "assistant"}
+_ROLE_BY_MESSAGE_TYPE = {"human": "user", "ai": "assistant"}
 
 
 class OpenAIChat(BaseChatModel):
@@ -29,7 +29,8 @@ class OpenAIChat(BaseChatModel):
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         told: Any = [
-            {"role": _ROLES.get(one.type, one.type), "content": one.content} for one in messages
+            {"role": _ROLE_BY_MESSAGE_TYPE.get(one.type, one.type), "content": one.content}
+            for one in messages
         ]
         settings: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         settings = {name: value for name, value in settings.items() if value is not None}

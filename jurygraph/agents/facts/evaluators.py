@@ -86,8 +86,8 @@ def table_files(view: TaskView) -> Mapping[str, str]:
             raise PlanError(f"task {view.id!r}: {problem}")
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
-    files = facts.marks.get("files", {})
-    return {f"facts.tables.{name}.file": sha256 for name, sha256 in files.items()}
+    sha256_by_name = facts.marks.get("files", {})
+    return {f"facts.tables.{name}.file": sha256 for name, sha256 in sha256_by_name.items()}
 
 
 _FACTS_CACHE: dict[str, Facts] = {}
@@ -126,8 +126,14 @@ def _open_facts(view: TaskView) -> Facts:
                 clash_message = f"is {quote(kind.merged)}, which is a column of {form.table}"
                 raise PlanError(f"{where}.merged: {clash_message}; give the number another name")
             _check_form(f"{where}.forms[{index}]", kind, form, table)
-    files = {name: table.digest for name, table in tables.items() if table.digest is not None}
-    return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
+    sha256_by_name = {
+        name: table.digest for name, table in tables.items() if table.digest is not None
+    }
+    return Facts(
+        tables,
+        dict(sorted(facts.claims.items())),
+        {"files": sha256_by_name} if sha256_by_name else {},
+    )
 
 
 def _open_table(name: str, spec: FactTableSpec) -> FactTable:
@@ -446,10 +452,12 @@ class Claims(Deriver):
         results: Any = {}
         for kind, claim_kind in facts.claims.items():
             results[kind] = await look_up(claim_kind, tables, data)
-        digests = facts.marks.get("files", {})
-        files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in digests.items())
+        sha256_by_name = facts.marks.get("files", {})
+        file_evidence = tuple(
+            Evidence(quote=sha256, source=table) for table, sha256 in sha256_by_name.items()
+        )
         # Validated by the caller.
-        return Material.model_construct(name=CLAIMS_MATERIAL, data=results, evidence=files)
+        return Material.model_construct(name=CLAIMS_MATERIAL, data=results, evidence=file_evidence)
 
 
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[FactFinding]]:

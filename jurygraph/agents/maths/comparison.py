@@ -97,7 +97,7 @@ MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 TEXT_LIMIT = 10_000  # characters of an answer or a reference
 
 
-def comparison_pool(time_limit: float = 2.0, workers: int = 1) -> WorkerPool:
+def comparison_workers(time_limit: float = 2.0, workers: int = 1) -> WorkerPool:
     """Return processes in which `call` compares as `compare` does, each comparison limited to `time_limit` seconds."""
     return WorkerPool("maths", f"{__name__}:prepare", time_limit=time_limit, workers=workers)
 

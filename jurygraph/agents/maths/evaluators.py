@@ -22,7 +22,7 @@ from jurygraph.agents.maths.comparison import (
     TEXT_LIMIT,
     ComparisonStatus,
     compare_without_maths,
-    comparison_pool,
+    comparison_workers,
 )
 from jurygraph.agents.maths.kinds import AnswerKind, read_answer, read_reference
 from jurygraph.agents.maths.reading import required_unit
@@ -63,7 +63,7 @@ class Accuracy(Evaluator):
     @cached_property
     def _pool(self) -> WorkerPool:
         """One of its own for each jury, which copies the evaluator; its processes start with the first request."""
-        return comparison_pool(self.settings.time_limit, self.settings.workers)
+        return comparison_workers(self.settings.time_limit, self.settings.workers)
 
     def close(self) -> None:
         self._pool.close()

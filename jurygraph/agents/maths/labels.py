@@ -15,7 +15,7 @@ Span: TypeAlias = tuple[int, int]
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
 _LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
 _SPACED_WORDS = _LABEL_WORDS["spaced"]
-_JOINED_WORDS = _LABEL_WORDS["joined"]
+_UNSPACED_WORDS = _LABEL_WORDS["joined"]
 _LINE_START = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START = rf"(?:{_LINE_START}|(?<=[.!?;] )|(?<=[。！？；]))"
 _MAX_DENIAL_LENGTH = 40  # characters
@@ -37,8 +37,8 @@ def _line_pattern(kind: str) -> str:
     adjective = f"(?:{_one_of_words(_SPACED_WORDS['adjectives'])})"
     noun = f"(?:{_one_of_words(_SPACED_WORDS[kind])})"
     phrase = f"(?i:(?:{adjective} ){{0,3}}{noun}(?: {adjective})?)"
-    joined_pattern = _one_of_words(f"{_JOINED_WORDS[kind]} {_JOINED_WORDS['before_colon']}")
-    with_colon = rf"(?:{_SENTENCE_START}{phrase}|{joined_pattern})[*_ \t]{{0,4}}(?::|[—–](?= ))"
+    unspaced_pattern = _one_of_words(f"{_UNSPACED_WORDS[kind]} {_UNSPACED_WORDS['before_colon']}")
+    with_colon = rf"(?:{_SENTENCE_START}{phrase}|{unspaced_pattern})[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{with_colon}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase}[*_ \t]{{0,4}}$"
 
 
@@ -49,16 +49,16 @@ def _sentence_pattern(kind: str) -> str:
     spaced_pattern = (
         rf"\b(?i:(?:{_one_of_words(_SPACED_WORDS[kind])})(?: (?:{adjectives}))? {link})\b"
     )
-    joined_links = _one_of_words(_JOINED_WORDS["links"])
-    joined_pattern = f"(?:{_one_of_words(_JOINED_WORDS[kind])})(?:{joined_links})"
-    return rf"(?:{spaced_pattern}|{joined_pattern})[ \t]{{0,4}}:?"
+    unspaced_links = _one_of_words(_UNSPACED_WORDS["links"])
+    unspaced_pattern = f"(?:{_one_of_words(_UNSPACED_WORDS[kind])})(?:{unspaced_links})"
+    return rf"(?:{spaced_pattern}|{unspaced_pattern})[ \t]{{0,4}}:?"
 
 
 def _denial_pattern() -> str:
     articles = rf"(?: (?:{_one_of_words(_SPACED_WORDS['articles'])})(?= |\Z)){{0,2}}"
     spaced_pattern = rf"\b(?i:{_one_of_words(_SPACED_WORDS['denials'])}){articles} ?\Z"
-    joined_pattern = rf"(?:{_one_of_words(_JOINED_WORDS['denials'])}) ?\Z"
-    return f"{spaced_pattern}|{joined_pattern}"
+    unspaced_pattern = rf"(?:{_one_of_words(_UNSPACED_WORDS['denials'])}) ?\Z"
+    return f"{spaced_pattern}|{unspaced_pattern}"
 
 
 _BARE_LABEL = rf"{_LINE_START}A[*_ ]{{0,4}}:"

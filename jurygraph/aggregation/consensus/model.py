@@ -178,9 +178,9 @@ def _encode_labels(
         is_ranked = True
     if len(set(scale)) < len(scale):
         raise PlanError(f"classes: one is there twice in {scale}; name each once, from low to high")
-    class_codes = {name: class_code for class_code, name in enumerate(scale)}
+    code_by_class = {name: class_code for class_code, name in enumerate(scale)}
     for code, name in enumerate(names):
-        if name not in class_codes:
+        if name not in code_by_class:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
             classes_text = ", ".join(map(repr, scale[:20]))
             if len(scale) > 20:
@@ -189,7 +189,7 @@ def _encode_labels(
                 f"label[{row}] is {name!r}, which is none of the classes {classes_text}"
             )
     # From codes by first appearance to codes by the order of the classes.
-    recoded = np.array([class_codes[name] for name in names])
+    recoded = np.array([code_by_class[name] for name in names])
     return recoded[codes], scale, is_ranked
 
 

@@ -130,7 +130,7 @@ def annotate(
             existing_graphs = _read_existing_graphs(lines, edges_from, file)
             forecast = _estimate_requests(jury, lines, existing_graphs)
         else:
-            results = _annotate_tasks(jury, lines, edges_from, file)
+            results = _annotate_and_write(jury, lines, edges_from, file)
     if dry_run:
         print_dry_run(json, *forecast)
         return
@@ -242,7 +242,7 @@ def _estimate_requests(
     return {"tasks": len(lines), "model": estimate.to_json()}, text
 
 
-def _annotate_tasks(
+def _annotate_and_write(
     jury: "Jury", lines: TaskLines, edges_from: str | None, file: str
 ) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.

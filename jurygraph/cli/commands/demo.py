@@ -136,8 +136,8 @@ def _describe_means(summary: "Summary", *agents: str) -> str:
 
 def _read_maths(run: Run, summary: "Summary") -> Findings:
     """Return the means, why the lowest reward with a quoted mistake is low, and what a verification finds."""
-    mistaken_traces = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
-    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in mistaken_traces}
+    traces_with_quoted_mistake = [trace for trace in run.traces() if _has_quoted_mistake(trace)]
+    rewards = {trace.response_id: trace.reward.value or 0.0 for trace in traces_with_quoted_mistake}
     lowest = min(rewards, key=rewards.__getitem__)
     explanation = run.explain(lowest)
     loss_reasons = [line.reason for line in explanation.lines if line.has_loss and line.reason]

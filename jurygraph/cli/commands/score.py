@@ -316,8 +316,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        is_explained = summary.failed < summary.responses or bool(summary.failures)
-        causes = [] if is_explained else summary.unanswered[:1]
+        has_values_or_failures = summary.failed < summary.responses or bool(summary.failures)
+        causes = [] if has_values_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *causes]))
         print_left_out(summary.left_out)
         code = ExitCode.SOME_FAILED
@@ -339,20 +339,20 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
 
 def _retry_advice(summary: "Summary", has_problem: bool) -> str | None:
     """Return which failures a retry repeats, and what comes before it; None if it would repeat none."""
-    errors = 0
-    may_succeed = 0
-    permanent_failures = 0
+    error_count = 0
+    retryable_count = 0
+    permanent_count = 0
     for row in summary.failures:
         if row.cause == "evaluator":
-            errors += row.verdicts
+            error_count += row.verdicts
         if row.may_succeed_now:
-            may_succeed += row.verdicts
+            retryable_count += row.verdicts
         elif row.is_transient:
-            permanent_failures += row.verdicts
-    if errors:
-        return f"once the code of the evaluator is mended, to repeat its {errors}"
-    if may_succeed:
-        return f"to repeat the {may_succeed} failures that may succeed now"
-    if permanent_failures and not has_problem:
-        return f"once what they name is changed, to repeat the {permanent_failures} failures"
+            permanent_count += row.verdicts
+    if error_count:
+        return f"once the code of the evaluator is mended, to repeat its {error_count}"
+    if retryable_count:
+        return f"to repeat the {retryable_count} failures that may succeed now"
+    if permanent_count and not has_problem:
+        return f"once what they name is changed, to repeat the {permanent_count} failures"
     return None

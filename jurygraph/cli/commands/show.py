@@ -123,12 +123,12 @@ def _read_label(text: str) -> tuple[str, str]:
 def _show_response(run: Run, response: str, texts: bool) -> None:
     from jurygraph.cli.render.trace import text_lines, trace_lines  # lazily: they load NumPy
     from jurygraph.runs.calls import read_lookups
-    from jurygraph.views.trace import view_texts, view_trace
+    from jurygraph.views.trace import view_task_and_response, view_trace
 
     scored = run.find_scored_response(response)
     view = view_trace(run.explain_trace(scored.trace))
     lookups = read_lookups(run, view.trace, view.trace.verdicts)
-    words = text_lines(view, view_texts(run, scored), texts)
+    words = text_lines(view, view_task_and_response(run, scored), texts)
     print_result_lines(trace_lines(view, words, lookups.values()))
 
 

@@ -22,7 +22,7 @@ from jurygraph.runs.store.packing import ERASED_TEXT
 from jurygraph.schema import Call, Material, RecordedVerdict
 from jurygraph.schema.verdict import Evidence
 from jurygraph.views.terms import TermView, WeightsView
-from jurygraph.views.trace import TextsView, TraceView
+from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE = 300
@@ -71,13 +71,15 @@ def trace_lines(
     return lines
 
 
-def text_lines(view: TraceView, texts: TextsView, in_full: bool) -> Iterator[str]:
+def text_lines(
+    view: TraceView, task_and_response: TaskAndResponseView, in_full: bool
+) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or paragraphs `in_full`."""
     labels = [f"{name} {to_text(value)}" for name, value in view.trace.labels.items()]
     if labels:
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE)}"
-    response = None if texts.response is None else texts.response.text
-    for title, text in (("query", texts.query), ("text", response)):
+    response = None if task_and_response.response is None else task_and_response.response.text
+    for title, text in (("query", task_and_response.query), ("text", response)):
         content = ERASED_TEXT if text is None else text
         if in_full:
             yield from _paragraphs(title, content, "")

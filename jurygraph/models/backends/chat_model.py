@@ -27,7 +27,7 @@ from jurygraph.safety.redaction import process_redactor
 from jurygraph.schema import Message
 from jurygraph.sources.user_modules import import_module
 
-_ROLES = {"human": "user", "ai": "assistant", "system": "system"}
+_ROLE_BY_MESSAGE_TYPE = {"human": "user", "ai": "assistant", "system": "system"}
 _FINISH_REASONS = {
     "end_turn": "stop",
     "eos": "stop",
@@ -260,10 +260,11 @@ def _node(metadata: Any) -> str | None:
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Message]:
     for message in messages:
-        if message.type not in _ROLES or not isinstance(message.content, str):
+        if message.type not in _ROLE_BY_MESSAGE_TYPE or not isinstance(message.content, str):
             raise ValueError(
                 f"the config's model reads texts of system, user and assistant, not {message!r:.200}"
             )
     return [
-        Message.model_validate({"role": _ROLES[m.type], "content": m.content}) for m in messages
+        Message.model_validate({"role": _ROLE_BY_MESSAGE_TYPE[m.type], "content": m.content})
+        for m in messages
     ]

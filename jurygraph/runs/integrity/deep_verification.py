@@ -38,11 +38,11 @@ from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
 from jurygraph.schema.verdict import NO_VARIANT_GATE, RESPONSE_GATES, VerdictKey
 
-_COMPARED_FIELDS = (
+_COMPARED_VERDICT_FIELDS = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
     "gated_by examples swap unsupported call calls lookups"
 ).split()
-_DERIVED_FIELDS = "status data variants evidence failure note call calls lookups".split()
+_COMPARED_MATERIAL_FIELDS = "status data variants evidence failure note call calls lookups".split()
 
 
 _MAX_QUESTIONS_LISTED = 3
@@ -293,7 +293,7 @@ class _Verifier:
                 label = self._label(stored_trace.response_id, "material", material.name)
                 _require_workspace(label, material, new_material)
                 if not (_is_excused(material) or _is_excused(new_material)):
-                    _require_same(label, _DERIVED_FIELDS, material, new_material)
+                    _require_same(label, _COMPARED_MATERIAL_FIELDS, material, new_material)
 
     def _compare_verdict(
         self,
@@ -334,7 +334,7 @@ class _Verifier:
         _require_workspace(label, stored_verdict, new_verdict)
         if _is_excused(stored_verdict) or _is_excused(new_verdict):
             return "transient_failures"
-        _require_same(label, _COMPARED_FIELDS, stored_verdict, new_verdict)
+        _require_same(label, _COMPARED_VERDICT_FIELDS, stored_verdict, new_verdict)
         return "needing_model" if _is_recalled(stored_verdict, own_model) else "recomputed"
 
     def _require_calls(self, label: str, item: RecordedVerdict | Material) -> None:

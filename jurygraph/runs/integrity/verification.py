@@ -62,7 +62,7 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
     table = build_table(run.survey_without_texts_of(task_id).questions, names, verdicts)
-    return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)
+    return table.with_verdict_code(dropped_questions(run.decision_of(task_id), table), ABSENT)
 
 
 def recompute_statistics(group: StoredGroup, survey: SurveyWithoutTexts) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class ReusedRun:
         scored = list(chain.from_iterable(self.run.groups_of(task.id)))
         changed_ids = response_changes(scored, responses).keys()
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        read_again = self._evaluators_to_read_again(scored)
+        evaluators_to_read_again = self._evaluators_to_read_again(scored)
         lookups = chain.from_iterable(item.trace.lookups for item in scored)
         rerun_lookups = {lookup.id for lookup in lookups if lookup.is_rerun}
 
@@ -93,7 +93,7 @@ class ReusedRun:
                 changed_ids.isdisjoint((verdict.about, *verdict.responses))
                 and rerun_lookups.isdisjoint(verdict.lookups)
                 and not self._is_requested_again(verdict.evaluator, verdict.judge)
-                and verdict.evaluator not in read_again
+                and verdict.evaluator not in evaluators_to_read_again
                 and old_digests.questions[question] == new_digests.questions.get(question)
             )
 

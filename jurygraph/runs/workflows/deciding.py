@@ -122,7 +122,7 @@ class _Batch:
     def decide(
         self, decision: Decision, combiners: Combiners, judge: str | None = None
     ) -> TableRewards:
-        table = self.table if judge is None else self.table.keep_judge(judge)
+        table = self.table if judge is None else self.table.without_other_judges(judge)
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
             return reward_values(decision, table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()

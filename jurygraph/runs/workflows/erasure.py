@@ -84,7 +84,7 @@ class _Erasure:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copies, tasks = self._find_copies()
         erased_text_ids = sorted({*self._own, *copies})
-        others = self._other_responses(erased_text_ids)
+        others = self._other_response_ids(erased_text_ids)
         replies = calls = 0
         unreached_files: list[str] = []
         if reason is not None:
@@ -114,15 +114,19 @@ class _Erasure:
         ledger.commit()
         ledger.compact()
 
-    def _other_responses(self, erased_text_ids: Iterable[int]) -> list[str]:
-        """Return the responses that lose text, or the words of verdicts, besides those that were named."""
-        named_responses = (
-            {self._name: None} if self._what == "response" else self._responses_of(self._own)
+    def _other_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
+        """Return the ids of responses that lose text, or the words of verdicts, besides those that were named."""
+        named_ids = (
+            {self._name: None}
+            if self._what == "response"
+            else self._ids_of_responses_with(self._own)
         )
-        return [name for name in self._responses_of(erased_text_ids) if name not in named_responses]
+        return [
+            name for name in self._ids_of_responses_with(erased_text_ids) if name not in named_ids
+        ]
 
-    def _responses_of(self, texts: Iterable[int]) -> dict[str, None]:
-        """Return the responses in whose records these texts are, in order."""
+    def _ids_of_responses_with(self, texts: Iterable[int]) -> dict[str, None]:
+        """Return the ids of responses in whose records these texts are, in order."""
         records = [self._ledger.record_at(number // MAX_TEXTS_PER_RECORD) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 

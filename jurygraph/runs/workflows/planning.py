@@ -121,7 +121,7 @@ class JobPlanner:
         planned_tasks = PlannedTasks(run)
         started: deque[Task] = deque()
         with self.job.locate_errors(started):
-            async for plan in self.job.jury.aprepare_many(self._start_tasks(run, started), sink):
+            async for plan in self.job.jury.aprepare_many(self._tasks_to_plan(run, started), sink):
                 task = started.popleft()
                 run.ledger.append(*run.plan_drafts(task, plan, self._number_in_file(task)))
                 planned_tasks.add(task, plan)
@@ -136,7 +136,7 @@ class JobPlanner:
         source = self.job.source
         return None if source.shard is None else source.number_of(task.id)
 
-    def _start_tasks(
+    def _tasks_to_plan(
         self, run: WritableRun, started: deque[Task]
     ) -> Iterator[tuple[Task, ProfilesLine | None]]:
         """Yield the tasks that are left to plan with their profiles, and append them to `started`."""

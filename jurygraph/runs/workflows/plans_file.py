@@ -61,7 +61,7 @@ async def write_plans(
     header = PlansHeader(made_with=build_header(jury, path.resolve().parent))
     started: deque[tuple[int, Task]] = deque()
 
-    def start_tasks() -> Iterator[tuple[Task, ProfilesLine | None]]:
+    def tasks_to_plan() -> Iterator[tuple[Task, ProfilesLine | None]]:
         for number, task in tasks.tasks():
             started.append((number, task))
             yield task, None
@@ -70,7 +70,7 @@ async def write_plans(
     with open_replacement(path, private=False) as replacement, replacement.open("wb") as file:
         file.write(header.model_dump_json().encode() + b"\n")
         try:
-            async for plan in jury.aprepare_many(start_tasks()):
+            async for plan in jury.aprepare_many(tasks_to_plan()):
                 _, task = started.popleft()
                 file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
                 count += 1

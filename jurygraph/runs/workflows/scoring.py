@@ -44,7 +44,7 @@ class JobScorer:
         branch = self.job.branch
         recorder = RunRecorder(self.planned.run, branch.reusable_ledgers if branch else ())
         try:
-            scoring = jury.ascore_as_finished(self._start_groups(), recorder.calls)
+            scoring = jury.ascore_as_finished(self._remaining_groups(), recorder.sink)
             async with aclosing(scoring) as batches:
                 async for finished in batches:
                     for _, group, outcome in finished:
@@ -65,7 +65,7 @@ class JobScorer:
             recorder.flush()
         self.stored_work.close_run_if_complete()
 
-    def _start_groups(self) -> Iterator[Group]:
+    def _remaining_groups(self) -> Iterator[Group]:
         for task, responses in self.switch.until_stopped(self.stored_work.remaining_pairs()):
             plan = self.planned.take_plan(task)
             reusable = self.job.find_reusable_results(task, responses, plan)

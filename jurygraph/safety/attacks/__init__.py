@@ -45,14 +45,14 @@ def load_attacks(suite: Suite | Literal["all"] = "all") -> tuple[Attack, ...]:
 
 
 def _load_suite(suite: Suite) -> Iterator[Attack]:
-    for kind, languages in _kinds_of(suite).items():
+    for kind, languages in _texts_by_kind(suite).items():
         for language, texts in languages.items():
             for name, text in texts.items():
                 attack_id = f"{suite}/{language}/{name}"
                 yield Attack(id=attack_id, suite=suite, kind=kind, language=language, text=text)
 
 
-def _kinds_of(suite: Suite) -> dict[str, Any]:
+def _texts_by_kind(suite: Suite) -> dict[str, Any]:
     """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
     if suite not in SUITE_BY_CHANNEL:
         return _load_file(suite)

@@ -63,7 +63,7 @@ def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> N
         ("strong", "the pair is said to be strong and weak"),
         ("weak", "the pair is said to be strong and weak"),
     ]
-    assert not checked.unanswered, "it was answered, if badly"
+    assert not checked.reason_by_unanswered_pair, "it was answered, if badly"
 
 
 # Roles

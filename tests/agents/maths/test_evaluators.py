@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.maths.answer import ordered_steps
-from jurygraph.agents.maths.comparison import comparison_pool
+from jurygraph.agents.maths.comparison import comparison_workers
 from jurygraph.agents.maths.evaluators import Accuracy, Format, Length, Repetition
 from jurygraph.agents.registry import BUILTIN_EVALUATORS
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
@@ -42,10 +42,10 @@ def test_each_jury_has_worker_processes_of_its_own(monkeypatch: pytest.MonkeyPat
     made: list[WorkerPool] = []
 
     def make_pool(*settings: Any) -> WorkerPool:
-        made.append(comparison_pool(*settings))
+        made.append(comparison_workers(*settings))
         return made[-1]
 
-    monkeypatch.setattr("jurygraph.agents.maths.evaluators.comparison_pool", make_pool)
+    monkeypatch.setattr("jurygraph.agents.maths.evaluators.comparison_workers", make_pool)
     evaluator = Accuracy()
     for _ in range(2):
         with Jury(evaluators=[evaluator]) as opened:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import compare, comparison_pool
+from jurygraph.agents.maths.comparison import compare, comparison_workers
 from jurygraph.agents.maths.reading import required_unit
 from jurygraph.agents.worker_pool import WorkerPool
 from jurygraph.errors import TimeLimitExceeded
@@ -97,7 +97,7 @@ def test_a_reference_that_cannot_be_read_abstains_for_all_responses(reference: s
 
 @pytest.mark.exhaustive
 def test_no_hostile_answer_equals_its_reference() -> None:
-    with closing(comparison_pool(time_limit=3)) as pool:
+    with closing(comparison_workers(time_limit=3)) as pool:
         for pair in (pair for pair in PAIRS if pair["answer"] in HOSTILE):
             assert not pair["equal"]
             with contextlib.suppress(TimeLimitExceeded):

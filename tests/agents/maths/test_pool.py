@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.comparison import compare, comparison_pool
+from jurygraph.agents.maths.comparison import compare, comparison_workers
 from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool
 from jurygraph.errors import TimeLimitExceeded
 from tests.agents.maths.conftest import DEADLY, HANGING, UNSTARTED, InProcess
@@ -26,7 +26,7 @@ BOMB = "9^{9^{9^{9}}}"
 
 @pytest.fixture
 def pool() -> Iterator[WorkerPool]:
-    with closing(comparison_pool(time_limit=20)) as opened:
+    with closing(comparison_workers(time_limit=20)) as opened:
         yield opened
 
 
@@ -85,7 +85,7 @@ HOSTILE += ["10^{-10^{10}}", r"\log(10^{10^{10}})"]
 
 @pytest.mark.exhaustive
 def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced() -> None:
-    with closing(comparison_pool(time_limit=3)) as opened:
+    with closing(comparison_workers(time_limit=3)) as opened:
         *hostile, harmless = compare_all(opened, *((text, "18") for text in (*HOSTILE, "9+9")))
         assert (hostile[0], harmless) == ("TimeLimitExceeded", "equal")
         # some are too large even to begin with
@@ -109,7 +109,7 @@ def test_workers_that_cannot_start_are_tried_again_only_if_they_once_could(
         [unstarted],
         [unstarted],
     ]
-    with closing(comparison_pool()) as opened:
+    with closing(comparison_workers()) as opened:
         assert compare_all(opened, ("9+9", "18"), (UNSTARTED, "6")) == ["equal", unstarted]
         assert compare_all(opened, ("9+9", "18")) == ["equal"]
     assert processes.opened == 3
@@ -130,7 +130,7 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
 
 @pytest.mark.landing
 def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed() -> None:
-    forgotten = comparison_pool(time_limit=20)
+    forgotten = comparison_workers(time_limit=20)
     assert compare_all(forgotten, ("8+10", "18")) == ["equal"]
     (process,) = active_children()
     os.kill(process.pid or 0, signal.SIGKILL)

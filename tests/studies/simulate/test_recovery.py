@@ -15,7 +15,7 @@ from jurygraph.studies.simulate import (
     Setting,
     pair_order_accuracy,
     recovery,
-    scores_by_method,
+    score_by_each_method,
     stableval,
 )
 from tests.studies.simulate.published import EXPECTED, TABLE_5, off
@@ -37,13 +37,13 @@ def label_stability(setting: Setting, seeds: Sequence[int], draws: int = 3) -> F
         simulated = stableval(setting, seed)
         generator = np.random.default_rng([seed, setting.labels])
         rows = np.ones(len(simulated.item), dtype=np.bool_)
-        references = scores_by_method(simulated, rows, preset="paper-synthetic")
+        references = score_by_each_method(simulated, rows, preset="paper-synthetic")
         by_draw = []
         for _ in range(draws):
             order = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1)
             is_kept = order < KEPT_LABELS[setting.labels]
             kept = is_kept.ravel()  # the labels of an item follow each other
-            fewer = scores_by_method(simulated, kept, preset="paper-synthetic")
+            fewer = score_by_each_method(simulated, kept, preset="paper-synthetic")
             pairs = zip(references, fewer, strict=True)
             by_draw.append([tau_b(reference, scores) for reference, scores in pairs])
         stabilities.append(np.mean(by_draw, axis=0))
