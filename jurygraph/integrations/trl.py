@@ -140,6 +140,7 @@ class JuryScorer:
         failed: str | float,
         group_size: int | None,
         others: int,
+        name: str,
     ) -> None:
         read_failed_reward_rule(failed, "mask")
         if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
@@ -151,6 +152,7 @@ class JuryScorer:
         self._failed = failed
         self._group_size = group_size
         self._others = others
+        self._name = name
         self._reset()
 
     def _reset(self) -> None:
@@ -165,7 +167,7 @@ class JuryScorer:
             log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("jury", "_columns", "_failed", "_group_size", "_others")
+        names = ("jury", "_columns", "_failed", "_group_size", "_others", "_name")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -276,7 +278,7 @@ class JuryScorer:
             hint = (
                 "make all by `reward_functions(config, beside=[…])`, or set `failed` to `neutral`"
             )
-            raise InputError(f"{problem}; {hint}")
+            raise InputError(f"{problem}; {hint}, as several juries need")
         return rule
 
     def _split(
@@ -332,8 +334,8 @@ class JuryScorer:
                 values[index] = value
                 factors[index] = filled_rewards.factor
         all_traces = [trace for trace in traces if trace is not None]
-        _log_metrics(columns.get("log_metric"), all_traces, factors)
-        _log_columns(columns.get("log_extra"), all_traces, factors)
+        _log_metrics(columns.get("log_metric"), self._name, all_traces, factors)
+        _log_columns(columns.get("log_extra"), self._name, all_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
 
     def _warn_of_failure(self, group: Sequence[Trace], why: str) -> None:
@@ -341,8 +343,8 @@ class JuryScorer:
         failed_ids = [trace.response_id for trace in group if trace.reward.value is None]
         if failed_ids:
             self._warn(
-                "%d of the %d rewards of a group failed (%s)%s (said once; jury/failed has the share of all)",
-                *(len(failed_ids), len(group), failed_ids[0], why),
+                "%d of the %d rewards of a group failed (%s)%s (said once; %s/failed has the share of all)",
+                *(len(failed_ids), len(group), failed_ids[0], why, self._name),
             )
 
     def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:
@@ -375,11 +377,13 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
         yield {name: values[index] for name, values in lists.items()}
 
 
-def _log_metrics(log_metric: Any, traces: Sequence[Trace], factors: Iterable[float | None]) -> None:
+def _log_metrics(
+    log_metric: Any, jury_name: str, traces: Sequence[Trace], factors: Iterable[float | None]
+) -> None:
     if log_metric is None:
         return
     failed_count = sum(trace.reward.value is None for trace in traces)
-    log_metric("jury/failed", failed_count / len(traces))
+    log_metric(f"{jury_name}/failed", failed_count / len(traces))
     figures: dict[str, list[float]] = {}
     for trace in traces:
         named_values = {"reward": trace.reward.value, **trace.reward.components}
@@ -389,15 +393,17 @@ def _log_metrics(log_metric: Any, traces: Sequence[Trace], factors: Iterable[flo
     figures["factor"] = [factor for factor in factors if factor is not None]
     for name, values in figures.items():
         if values:
-            log_metric(f"jury/{name}", fsum(values) / len(values))
+            log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
-def _log_columns(log_extra: Any, traces: Sequence[Trace], factors: Sequence[float | None]) -> None:
+def _log_columns(
+    log_extra: Any, jury_name: str, traces: Sequence[Trace], factors: Sequence[float | None]
+) -> None:
     if log_extra is None:
         return
     log_extra("task_id", [trace.task_id for trace in traces])
     log_extra("response_id", [trace.response_id for trace in traces])
-    log_extra("jury_factor", list(factors))
+    log_extra(f"{jury_name}_factor", list(factors))
 
 
 async def jury_reward(
@@ -413,7 +419,7 @@ async def jury_reward(
 class JuryReward(partial[Awaitable[RewardValues]]):
     """The reward function: a partial of `jury_reward`, which TRL of every version takes for asynchronous."""
 
-    __name__ = "jury_reward"
+    __name__: str
 
     @property
     def scorer(self) -> JuryScorer:
@@ -468,14 +474,15 @@ def reward_function(
     failed: str | float = "auto",
     beside: Sequence[RewardFunction] = (),
     group_size: int | None = None,
+    name: str = "jury",
 ) -> JuryReward:
     """Return a reward function for `GRPOTrainer(reward_funcs=…)` and its siblings, which the jury of a config gives.
 
     `reference`, `rubric` and `stakeholders` are names of columns of the data set; the column `task_id` names tasks.
     Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
     is stored in the run `record`, with the trainer's step as the label `step`. `failed` says what a failed reward
-    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. For other functions use
-    `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
+    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. `name` begins what the trainer logs. For
+    other functions use `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
 
     Raises InputError for a wrong argument.
     """
@@ -487,8 +494,14 @@ def reward_function(
     }
     if callable(beside) or isinstance(beside, str) or not all(map(callable, beside)):
         raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
-    scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside))
-    return JuryReward(jury_reward, scorer)
+    if any(isinstance(function, JuryReward) for function in beside):
+        problem = "beside: has the function of another jury, and TRL counts what fails there as 0"
+        hint = "put the evaluators of both into one config, or give the trainer both"
+        raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
+    scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside), name)
+    function = JuryReward(jury_reward, scorer)
+    function.__name__ = f"{name}_reward"
+    return function
 
 
 def reward_functions(

@@ -286,6 +286,26 @@ def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
         reward_functions(CONFIG, beside="brief")
     with pytest.raises(InputError, match=r"beside: is .*; give a list of functions"):
         reward_functions(CONFIG, beside=form)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="function of another jury, and TRL counts what fails"):
+        reward_functions(CONFIG, beside=[reward_function(CONFIG)])
+
+
+def test_two_juries_give_the_mean_for_what_fails_under_names_of_their_own(
+    opened: list[JuryReward],
+) -> None:
+    functions = [
+        reward_function(CONFIG, failed="neutral", name=name) for name in ("jury", "strict")
+    ]
+    opened += functions
+    trainer = Trainer(functions=functions)
+    for function in functions:
+        copy = pickle.loads(pickle.dumps(function))
+        opened.append(copy)
+        values = call(copy, [QUESTIONS[0]] * 4, texts(REWARDS), **trainer.columns())
+        assert values == pytest.approx([0.25, 0.5, 1.75 / 3, 1.0])
+        assert copy.__name__ == function.__name__
+    assert [function.__name__ for function in functions] == ["jury_reward", "strict_reward"]
+    assert trainer.metrics["strict/failed"] == trainer.metrics["jury/failed"] == 0.25
 
 
 @all_rows(
