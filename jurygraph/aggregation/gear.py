@@ -380,12 +380,12 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
             children[parent].add(child)
             criteria_above |= {parent} | ancestors[parent]
         ancestors[child] = criteria_above
-        separating_criteria = _separating_criteria(criteria_above, child, ancestors, children)
+        bottleneck_criteria = _bottleneck_criteria(criteria_above, child, ancestors, children)
         needed_criteria = criteria_above.difference(
-            *(ancestors[criterion] for criterion in separating_criteria)
+            *(ancestors[criterion] for criterion in bottleneck_criteria)
         )
-        enumerated = sorted(needed_criteria - separating_criteria, key=position_of.__getitem__)
-        independent = sorted(needed_criteria & separating_criteria)
+        enumerated = sorted(needed_criteria - bottleneck_criteria, key=position_of.__getitem__)
+        independent = sorted(needed_criteria & bottleneck_criteria)
         states = {
             criterion: _retention_by_state(criterion, child, enumerated, retention_by_edge)
             for criterion in needed_criteria
@@ -399,7 +399,7 @@ def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectatio
     return tuple(expectations)
 
 
-def _separating_criteria(
+def _bottleneck_criteria(
     criteria_above: Collection[int],
     child: int,
     ancestors: Mapping[int, set[int]],
@@ -407,7 +407,7 @@ def _separating_criteria(
 ) -> set[int]:
     """Return those of `criteria_above` a child that all paths from their ancestors to the child pass through."""
     criteria_on_paths = {*criteria_above, child}
-    separating_criteria = set()
+    bottleneck_criteria = set()
     for criterion in criteria_above:
         criterion_and_ancestors = ancestors[criterion] | {criterion}
         # No edge may lead from an ancestor past the criterion towards the child.
@@ -415,8 +415,8 @@ def _separating_criteria(
             children[ancestor] & criteria_on_paths <= criterion_and_ancestors
             for ancestor in ancestors[criterion]
         ):
-            separating_criteria.add(criterion)
-    return separating_criteria
+            bottleneck_criteria.add(criterion)
+    return bottleneck_criteria
 
 
 def _retention_by_state(

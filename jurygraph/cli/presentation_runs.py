@@ -147,8 +147,8 @@ def score_presentations(
     score_once = partial(repeating, samples=1, folder=folder)
     runs = [StudyRun("variants", lines, score_once)]
     if repeats > 1:
-        score_repeatedly = partial(repeating, samples=repeats, folder=folder)
-        runs.append(StudyRun("repeats", originals, score_repeatedly))
+        with_repeats = partial(repeating, samples=repeats, folder=folder)
+        runs.append(StudyRun("repeats", originals, with_repeats))
     return presentations, score_study(options.run, runs, models.options, as_json)
 
 

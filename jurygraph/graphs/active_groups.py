@@ -120,10 +120,10 @@ class ActiveGroup:
         tasks = node_calls.start(self.context.config.langsmith)
         self.pending += len(tasks)
         for task in tasks:
-            task.add_done_callback(self._count_answer)
-        self._count_answer()
+            task.add_done_callback(self._count_down)
+        self._count_down()
 
-    def _count_answer(self, _task: object = None) -> None:
+    def _count_down(self, _task: object = None) -> None:
         self.pending -= 1
         if not self.pending:
             self.report_answered(self)
@@ -162,18 +162,18 @@ class ActiveGroups:
     def admit(self, group: PlannedGroup, context: GraphContext) -> "asyncio.Future[GroupOutcome]":
         """Let a group in; return the future of its traces, or of its error."""
         outcome_future: asyncio.Future[GroupOutcome] = asyncio.get_running_loop().create_future()
-        entry = ActiveGroup(self._count, group, context, outcome_future, self._note_ready)
-        self._groups[self._count] = entry
+        active_group = ActiveGroup(self._count, group, context, outcome_future, self._note_ready)
+        self._groups[self._count] = active_group
         self._count += 1
-        self._note_ready(entry)
+        self._note_ready(active_group)
         return outcome_future
 
     def close(self) -> None:
         self._is_closed = True
         self._news.set()
 
-    def _note_ready(self, entry: ActiveGroup) -> None:
-        self._ready.append(entry)
+    def _note_ready(self, active_group: ActiveGroup) -> None:
+        self._ready.append(active_group)
         # to wake the graph costs as much as a turn saves
         if len(self._ready) in (1, len(self._groups)):
             self._news.set()
@@ -215,31 +215,31 @@ class ActiveGroups:
             while not self._ready:
                 await self._wait_for_news()
         is_answered = 0 < len(self._ready) == len(self._groups)
-        if is_answered and all(entry.is_in_last_wave for entry in self._ready):
+        if is_answered and all(active_group.is_in_last_wave for active_group in self._ready):
             self.begin_step(1)
-            complete = tuple(entry.number for entry in self._take_ready())
+            complete = tuple(active_group.number for active_group in self._take_ready())
             return Command(goto="decide", update={"work": {}, "complete": complete})
         if self.is_over or state["turn"] >= TURNS_PER_RUN:
             return Command(goto=END)
         return Command(goto="route")
 
-    def let_out(self, entry: ActiveGroup, outcome: GroupOutcome) -> None:
-        del self._groups[entry.number]
-        entry.outcome_future.set_result(outcome)
+    def let_out(self, active_group: ActiveGroup, outcome: GroupOutcome) -> None:
+        del self._groups[active_group.number]
+        active_group.outcome_future.set_result(outcome)
 
     async def cancel(self) -> None:
         """Cancel all calls, and wait until they have ended; cancelled again meanwhile, it still ends all outcomes."""
         tasks: list[asyncio.Task[Any]] = []
-        for entry in self._groups.values():
-            for node_calls in entry.started_calls.values():
+        for active_group in self._groups.values():
+            for node_calls in active_group.started_calls.values():
                 tasks += node_calls.tasks
         for task in tasks:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            for entry in self._groups.values():
-                entry.outcome_future.cancel()
+            for active_group in self._groups.values():
+                active_group.outcome_future.cancel()
 
 
 _NO_WORK = WaveWork()

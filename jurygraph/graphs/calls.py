@@ -50,13 +50,13 @@ NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message=Eval
 class NodeCalls:
     """The calls that a node makes for one group.
 
-    `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
-    longest text that it searches.
+    `validate` turns the answers of each into what the node finds, with a redactor; `character_count` is the length of
+    the longest text that it searches.
     """
 
     user_calls: Sequence[UserCalls]
     validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
-    letters: int
+    character_count: int
 
     def start(self, langsmith: bool) -> "list[asyncio.Task[Any]]":
         """Start the calls, and return their tasks; those of two groups, or of two evaluators, share no context."""

@@ -77,26 +77,30 @@ async def _route_groups(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Co
     arrived_groups = await groups.wait()
     await _collect_findings(arrived_groups)
     # response gates read the whole text
-    texts = (response.text for entry in arrived_groups for response in entry.group.responses)
+    texts = (
+        response.text
+        for active_group in arrived_groups
+        for response in active_group.group.responses
+    )
     longest = max(map(len, texts), default=0)
     found = await search_off_loop(
-        lambda: [entry.take_next_work() for entry in arrived_groups], longest
+        lambda: [active_group.take_next_work() for active_group in arrived_groups], longest
     )
     work = {}
-    complete = []
-    for entry, entry_work in zip(arrived_groups, found, strict=True):
-        entry.report_verdicts(entry.verdicts)
-        if entry_work.branches:
-            work[entry.number] = entry_work
+    complete_numbers = []
+    for active_group, group_work in zip(arrived_groups, found, strict=True):
+        active_group.report_verdicts(active_group.verdicts)
+        if group_work.branches:
+            work[active_group.number] = group_work
         else:
-            complete.append(entry.number)
-    branches = sorted({branch for entry_work in work.values() for branch in entry_work.branches})
+            complete_numbers.append(active_group.number)
+    branches = sorted({branch for group_work in work.values() for branch in group_work.branches})
     is_code = all(_asks_code(groups[number], work[number]) for number in work)
-    if work and not complete and is_code:
+    if work and not complete_numbers and is_code:
         return await _start_code(branches, groups, work, turn)
-    nodes = [*branches, *(["decide"] if complete else [])]
+    nodes = [*branches, *(["decide"] if complete_numbers else [])]
     groups.begin_step(len(nodes))
-    update = {"turn": turn, "work": work, "complete": tuple(complete)}
+    update = {"turn": turn, "work": work, "complete": tuple(complete_numbers)}
     return Command(goto=nodes or END, update=update)
 
 
@@ -111,37 +115,37 @@ async def _start_code(
     return Command(goto=command.goto, update={"turn": turn, **(command.update or {})})
 
 
-def _asks_code(entry: ActiveGroup, work: WaveWork) -> bool:
+def _asks_code(active_group: ActiveGroup, work: WaveWork) -> bool:
     """Return whether no evaluator of the work asks a model, and no deriver has any work."""
-    evaluators = entry.context.evaluators
+    evaluators = active_group.context.evaluators
     judgements = chain.from_iterable(work.judgements.values())
     return not work.derivations and not any(
         evaluators[judgement.question.evaluator].uses_model for judgement in judgements
     )
 
 
-async def _collect_findings(entries: Sequence[ActiveGroup]) -> None:
+async def _collect_findings(active_groups: Sequence[ActiveGroup]) -> None:
     """Add the findings of groups that have all answers of their wave.
 
     The redactor is for the environment after these calls, since the code that they ran may have changed it.
     """
-    started_entries = [entry for entry in entries if entry.started_calls]
-    if not started_entries:
+    started_groups = [active_group for active_group in active_groups if active_group.started_calls]
+    if not started_groups:
         return
-    context = started_entries[0].context
+    context = started_groups[0].context
 
     def add_all_findings() -> None:
         redactor = context.redactor
-        for entry in started_entries:
-            entry.add_findings(redactor)
+        for active_group in started_groups:
+            active_group.add_findings(redactor)
 
-    letters = (
-        node_calls.letters
-        for entry in started_entries
-        for node_calls in entry.started_calls.values()
+    character_counts = (
+        node_calls.character_count
+        for active_group in started_groups
+        for node_calls in active_group.started_calls.values()
     )
     add_in_fresh_context = partial(fresh_context(context.config.langsmith).run, add_all_findings)
-    await search_off_loop(add_in_fresh_context, max(letters))
+    await search_off_loop(add_in_fresh_context, max(character_counts))
 
 
 def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
@@ -151,13 +155,13 @@ def _start_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]
             groups[number].start(branch, _make_calls(branch, groups[number], group_work))
 
 
-def _make_calls(branch: str, entry: ActiveGroup, work: WaveWork) -> NodeCalls:
-    survey = entry.group.plan.survey
+def _make_calls(branch: str, active_group: ActiveGroup, work: WaveWork) -> NodeCalls:
+    survey = active_group.group.plan.survey
     if branch == "derive":
-        return deriver_calls(work.derivations, survey, entry.context)
+        return deriver_calls(work.derivations, survey, active_group.context)
     judgements = work.judgements[branch]
-    entry.report_questions(judgements)
-    return evaluator_calls(judgements, survey, entry.context, entry.note_answer)
+    active_group.report_questions(judgements)
+    return evaluator_calls(judgements, survey, active_group.context, active_group.note_answer)
 
 
 def _branch_node(branch: str) -> ScoreNode:
@@ -175,30 +179,32 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
     An error of a combiner is that of its group.
     """
     groups = runtime.context
-    complete = [groups[number] for number in state["complete"]]
-    await _collect_findings(complete)
-    valid_entries = [entry for entry in complete if entry.error is None]
-    for entry in valid_entries:
-        entry.report_verdicts(entry.verdicts)
-        entry.verdicts = list(mark_superseded(entry.group.plan.survey, entry.verdicts))
-    inputs = [_decision_input(entry) for entry in valid_entries]
-    combiners = complete[0].context.combiners
+    complete_groups = [groups[number] for number in state["complete"]]
+    await _collect_findings(complete_groups)
+    valid_groups = [active_group for active_group in complete_groups if active_group.error is None]
+    for active_group in valid_groups:
+        active_group.report_verdicts(active_group.verdicts)
+        active_group.verdicts = list(
+            mark_superseded(active_group.group.plan.survey, active_group.verdicts)
+        )
+    inputs = [_decision_input(active_group) for active_group in valid_groups]
+    combiners = complete_groups[0].context.combiners
     rewards = decide_groups(inputs, combiners)
-    for entry, rows in zip(valid_entries, rewards, strict=True):
+    for active_group, rows in zip(valid_groups, rewards, strict=True):
         if isinstance(rows, Exception):
-            entry.error = rows
+            active_group.error = rows
             continue
-        groups.let_out(entry, result_or_error(partial(build_traces, entry, rows)))
-    for entry in complete:
-        if entry.error is not None:
-            groups.let_out(entry, entry.error)
+        groups.let_out(active_group, result_or_error(partial(build_traces, active_group, rows)))
+    for active_group in complete_groups:
+        if active_group.error is not None:
+            groups.let_out(active_group, active_group.error)
     return await groups.go_on(state)
 
 
-def _decision_input(entry: ActiveGroup) -> GroupVerdicts:
-    plan = entry.group.plan
-    names = [response.id for response in entry.group.responses]
-    return GroupVerdicts(plan.decision, plan.survey.questions, names, entry.verdicts)
+def _decision_input(active_group: ActiveGroup) -> GroupVerdicts:
+    plan = active_group.group.plan
+    names = [response.id for response in active_group.group.responses]
+    return GroupVerdicts(plan.decision, plan.survey.questions, names, active_group.verdicts)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run

@@ -17,26 +17,26 @@ from jurygraph.schema import (
 from jurygraph.schema.trace import group_statistics, group_verdicts_by_response, permitted_purpose
 
 
-def build_traces(entry: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace]:
+def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> list[Trace]:
     """Return one trace for each response of a group, in the order in which they were submitted.
 
     The rewards are in the order of its `responses`. Raises ConfigError where the judge would evaluate what was trained
     on its own rewards, and that is refused.
     """
-    group = entry.group
-    context = entry.context
+    group = active_group.group
+    context = active_group.context
     plan = group.plan
     questions = plan.survey.questions
     calls = {**group.reused_results.calls, **context.sent_calls}
     lookups = {**group.reused_results.lookups, **context.lookups}
-    current_verdicts = [verdict for verdict in entry.verdicts if not verdict.superseded]
+    current_verdicts = [verdict for verdict in active_group.verdicts if not verdict.superseded]
     scores = ((verdict.question, verdict.score) for verdict in current_verdicts)
     statistics = group_statistics(questions, scores)
-    in_order = sorted(entry.verdicts, key=lambda verdict: verdict.key.sort_key)
+    in_order = sorted(active_group.verdicts, key=lambda verdict: verdict.key.sort_key)
     ids = [response.id for response in group.responses]
     by_response = group_verdicts_by_response(questions, ids, in_order)
     material_of: dict[str, list[Material]] = defaultdict(list)
-    for item in entry.material:
+    for item in active_group.material:
         material_of[item.response].append(item)
     row_of = dict(zip(ids, rewards, strict=True))
     digest = group_digest(group.responses)

@@ -133,8 +133,8 @@ def read_agents(run: Run) -> SheetRows:
         fact_rows.append((f"Not finished: {count} so far",))
     fact_rows.append(())
     if times:
-        days = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
-        fact_rows.append(("Scored", " to ".join(days) + " UTC"))
+        day_texts = dict.fromkeys(_format_time(time) for time in (min(times), max(times)))
+        fact_rows.append(("Scored", " to ".join(day_texts) + " UTC"))
     fact_rows.append(("Models", ", ".join(run.judges) or "none"))
     fact_rows.append(("Cost", _format_bill(bill)))
     fact_rows += _read_weights(run)

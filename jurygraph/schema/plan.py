@@ -432,10 +432,10 @@ class Plan(FrozenModel):
             weights = []
             checked_weights = []
             for use in spec.inputs.values():
-                checked_weight, size = _checked_weight(use, layers)
+                weight_on_checks, size = _checked_weight(use, layers)
                 if size:
                     weights.append(use.input_weight)
-                    checked_weights.append(use.input_weight * checked_weight / size)
+                    checked_weights.append(use.input_weight * weight_on_checks / size)
             if sum(weights):
                 checked_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
             total += abs(spec.weight)

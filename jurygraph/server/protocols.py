@@ -130,7 +130,7 @@ class Protocol(ABC):
             return "raise"
         return rule
 
-    def _submit(self, prompt: Any, label: Any, response: Response, field: str) -> Submission:
+    def _to_submission(self, prompt: Any, label: Any, response: Response, field: str) -> Submission:
         """Return one sample. Its label names a task of the server that has a file of tasks; else it is the reference of
         the prompt, or has the parts of a task in JSON. Raises `Refusal` for the id of no task, or of another prompt's.
         """
@@ -202,7 +202,9 @@ class OpenRlhfProtocol(Protocol):
                 problem = f"query[{index}]: does not begin with its prompt"
                 raise Refusal(422, f"{problem}; send both decoded in the same way")
             response = Response(text=query[len(prompt) :])
-            submissions.append(self._submit(prompt, labels[index], response, f"labels[{index}]"))
+            submissions.append(
+                self._to_submission(prompt, labels[index], response, f"labels[{index}]")
+            )
         return submissions
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
@@ -230,7 +232,7 @@ class SlimeProtocol(Protocol):
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a sample."""
         body = _validate(RmBody, content)
-        return [self._submit(body.prompt, body.label, Response(text=body.response), "label")]
+        return [self._to_submission(body.prompt, body.label, Response(text=body.response), "label")]
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reward alone: slime takes the whole reply as the reward."""

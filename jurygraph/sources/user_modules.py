@@ -206,8 +206,8 @@ def _code_of_tools(key: str, tools: Sequence[ToolUse]) -> Iterator[tuple[str, An
 def _files_of_code(folder: Path) -> list[tuple[str, int, int]]:
     """Return the files of the modules and packages in a folder, each with its time of change and its size."""
     files = list(folder.glob("*.py"))
-    for initial in folder.glob("*/__init__.py"):
-        files += initial.parent.rglob("*.py")
+    for init_file in folder.glob("*/__init__.py"):
+        files += init_file.parent.rglob("*.py")
     states = []
     for path in sorted(files):
         if path.is_file():

@@ -281,13 +281,13 @@ def _attack_groups(
             response = attack_response(attack, task)
             if response is not None:
                 attack_responses[attack] = response
-        for authors, responses in (
+        for attack_names, responses in (
             (list(attack_responses), list(attack_responses.values())),
             ([None] * len(honest_responses), honest_responses),
         ):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
                 chosen = slice(start, start + MAX_GROUP_SIZE)
-                yield _AttackGroup(index, index, task, authors[chosen], responses[chosen])
+                yield _AttackGroup(index, index, task, attack_names[chosen], responses[chosen])
 
 
 def _channel_groups(

@@ -165,12 +165,12 @@ def threshold_for(
     from scipy.stats import beta
 
     calibrated = apply_calibration(labelled_scores.scores, calibration)
-    is_negative = labelled_scores.targets < 0.5
-    tasks = labelled_scores.tasks[is_negative]
+    is_labelled_bad = labelled_scores.targets < 0.5
+    tasks = labelled_scores.tasks[is_labelled_bad]
     lowest = None
     for threshold in _SCORE_GRID[::-1].tolist():
         passes = calibrated >= threshold
-        share = share_over(passes[is_negative], tasks)
+        share = share_over(passes[is_labelled_bad], tasks)
         if share is None or share.value == 1.0:
             break
         hits = share.value * share.effective

@@ -659,11 +659,11 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> list[Figures]:
     over these: the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ
     at this κ) and `reason` are those of its edge.
     """
-    rows = chain.from_iterable(_sheet_losses(sheet, kappa) for sheet in sheets)
+    rows = chain.from_iterable(_criterion_losses(sheet, kappa) for sheet in sheets)
     return sorted(rows, key=lambda loss: (-loss["mean_loss"], loss["task"], loss["criterion"]))
 
 
-def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
+def _criterion_losses(sheet: RubricSheet, kappa: float) -> Iterator[Figures]:
     retention = sheet.retention(kappa)
     shares = sheet.shares()
     q = sheet.gated_scores(retention)

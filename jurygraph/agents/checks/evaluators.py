@@ -63,7 +63,7 @@ UnknownTruth = Literal["unshown", "untold"]
 data. `untold`: the tables have no value, which is no fault of the response."""
 
 Truth = Literal["yes", "no"] | UnknownTruth
-_ITEM_ITSELF_COLUMN = ""
+_ITEM_NOT_IN_TABLES = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
@@ -174,7 +174,7 @@ def _lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     Return None if it fails regardless of them: a single failed test decides.
     """
     lacking_columns: list[str] = (
-        [] if item.finding is None or item.has_row else [_ITEM_ITSELF_COLUMN]
+        [] if item.finding is None or item.has_row else [_ITEM_NOT_IN_TABLES]
     )
     for column, test in tests.items():
         for name, expected in test.requirements:

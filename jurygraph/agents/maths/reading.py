@@ -271,11 +271,11 @@ def _value(match: re.Match[str]) -> Fraction | None:
     if len(match.group()) > _MAX_NUMBER_LENGTH or (match["sign"] and match["inner"]):
         return None
     if match["top"]:
-        top = int(match["top"])
+        numerator = int(match["top"])
         bottom = int(match["bottom"])
-        if bottom == 0 or (match["whole"] and top >= bottom):
+        if bottom == 0 or (match["whole"] and numerator >= bottom):
             return None
-        value = int(match["whole"] or 0) + Fraction(top, bottom)
+        value = int(match["whole"] or 0) + Fraction(numerator, bottom)
     else:
         exponent = int(match["exponent"] or match["power"] or 0)
         value = Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** exponent

@@ -440,9 +440,9 @@ def present(data: Any, versions: int = 5) -> PresentationSet | None:
             variant_text = render(changed_document, layout)
             if variant_text not in tried_texts and len(texts) < versions:
                 tried_texts.add(variant_text)
-                read_document = parse(variant_text)
-                if canonical_form(read_document) == form:
-                    texts[variant_text] = data_of(read_document)
+                reread_document = parse(variant_text)
+                if canonical_form(reread_document) == form:
+                    texts[variant_text] = data_of(reread_document)
                 else:
                     found.discard(family)
         found.add_family(family, texts, versions)
