@@ -1,6 +1,7 @@
 """Consensus of annotators, from their votes (STABLEVAL): votes of files on one scale, the fitted model, its report."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,6 +58,7 @@ _SLIDER_HINT = (
     "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
     "high, or name all values with --classes if they are classes"
 )
+_TEXTS_HINT = "name the column of the labels, or all values with --classes if they are classes"
 _FEW_CLASSES = 10
 """Up to this, numbers are classes even where most labels differ."""
 _METHOD_NAMES: Mapping[Method, str] = {
@@ -68,6 +70,10 @@ _FORECAST_HEADER = (
     "further labels of each ambiguous item",
     "expected ambiguity",
     "expected ambiguous items",
+)
+_NO_ORDER = (
+    "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
+    "credit, leniency and strictness"
 )
 _RATES = ("accuracy", "leniency", "strictness")
 
@@ -86,6 +92,8 @@ class VoteColumns:
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
+        has_order: False if `classes` are words that nobody has put in an order, which are sorted.
+        respelt: the number of labels by their own spelling and that of their class, where these differ.
     """
 
     item: Sequence[str]
@@ -96,6 +104,8 @@ class VoteColumns:
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
+    has_order: bool = True
+    respelt: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 class _LocatedVote(NamedTuple):
@@ -123,7 +133,7 @@ def collect_votes(
         files: read as one.
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
-            numbers, and the classes are those that occur.
+            numbers, or, where no vote names an agent, words, and the classes are those that occur.
         gold: known classes of items, by their keys.
 
     Raises:
@@ -137,14 +147,20 @@ def collect_votes(
     votes = _select_dimension(located_votes, dimension)
     if all(located_vote.vote.label is None for located_vote in votes):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
-    scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
+    agent = _complete_column(votes, "agent")
+    # Only agents get credit, for which classes need an order.
+    has_order = bool(classes) or agent is not None or not _are_words(votes)
+    scale = _parse_scale(classes) if classes else _scale_of_labels(votes, has_order)
     labels: list[Label | None] = []
+    respelt: Counter[tuple[str, str]] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
+            spelling = label
             label = _to_class(label, scale, located_vote.where_field("label"))
+            if isinstance(spelling, str) and isinstance(label, str) and spelling != label:
+                respelt[spelling, label] += 1
         labels.append(label)
-    agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
     item = [vote.key for _, _, vote in votes]
@@ -157,6 +173,8 @@ def collect_votes(
         agent=agent,
         prompt=prompt,
         gold=_check_gold(gold, set(item), scale),
+        has_order=has_order,
+        respelt=respelt,
     )
 
 
@@ -216,7 +234,33 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
+def _are_words(votes: Sequence[_LocatedVote]) -> bool:
+    labels = [located_vote.vote.label for located_vote in votes]
+    return all(isinstance(_class_of(label), str) for label in labels if label is not None)
+
+
+def _scale_of_labels(votes: Sequence[_LocatedVote], has_order: bool) -> tuple[Label, ...]:
+    """Return the classes that occur, sorted: of words that have no order, each in its commonest spelling."""
+    if has_order:
+        _refuse_words(votes)
+    labels = [vote.label for _, _, vote in votes if vote.label is not None]
+    spellings: dict[Label, Counter[Label]] = {}
+    for label in map(_class_of, labels):
+        folded = label.casefold() if isinstance(label, str) else label
+        spellings.setdefault(folded, Counter())[label] += 1
+    classes: list[Any] = [max(sorted(found), key=found.__getitem__) for found in spellings.values()]
+    if len(classes) == 1:
+        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
+        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+    count = len(labels)
+    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+        problem = f"{count} labels have {len(classes)} different values, which are no classes"
+        hint = _SLIDER_HINT if has_order else _TEXTS_HINT
+        raise InputError(f"{_join_paths(votes)}: {problem}; {hint}")
+    return tuple(sorted(classes))
+
+
+def _refuse_words(votes: Sequence[_LocatedVote]) -> None:
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
         words = (
@@ -229,16 +273,6 @@ def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    labels = [located_vote.vote.label for located_vote in votes]
-    classes = sorted({_class_of(label) for label in labels if label is not None})
-    if len(classes) == 1:
-        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
-        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
-    count = len(labels) - labels.count(None)
-    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
-        problem = f"{count} labels have {len(classes)} different values, which are no classes"
-        raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
-    return tuple(classes)
 
 
 def _complete_column(
@@ -404,6 +438,9 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
         scale = ", ".join(map(format_label, classes[:_MAX_LISTED]))
         problem = f"gives {len(settings.values)} credits to {len(classes)} classes ({scale})"
         raise InputError(f"--values: {problem}; give each one")
+    if settings.values is not None and not ballots.has_order:
+        problem = f"the classes {', '.join(map(format_label, classes[:_MAX_LISTED]))} have no order"
+        raise InputError(f"--values: {problem}; name them with --classes, as the credits follow")
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.bootstrap == 1:
@@ -419,11 +456,16 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     method: Method = "majority" if use_majority else settings.method or "stableval"
     warnings = [warning for warning in model.warnings if warning != small_panel]
     if small_panel is not None:
-        remedy = (
-            "agents and items are by majority vote, ties shared; --method stableval takes the model"
-        )
+        scored = "items" if ballots.agent is None else "agents and items"
+        remedy = f"{scored} are by majority vote, ties shared; --method stableval takes the model"
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
     warnings += note_similar_names(ballots.annotator)
+    if ballots.respelt:
+        spellings = [
+            f"{quote(found)} as {name} ({count})"
+            for (found, name), count in sorted(ballots.respelt.items())
+        ]
+        warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
     values = settings.values
     if not values:
         values = [index / (len(classes) - 1) for index in range(len(classes))]
@@ -473,8 +515,9 @@ def report(
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
+    has_ranking = fitted_consensus.ballots.agent is not None or settings.compare
     reasons = {
-        "no stability of a ranking": fitted_consensus.no_stability_reason,
+        "no stability of a ranking": fitted_consensus.no_stability_reason if has_ranking else None,
         "annotators have no intervals": fitted_consensus.no_refits_reason,
     }
     if fitted_consensus.method != "stableval":
@@ -485,7 +528,7 @@ def report(
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
         "intervals": _interval_source(fitted_consensus, is_refitted),
-        "annotators": _annotator_figures(model, refits),
+        "annotators": _annotator_figures(fitted_consensus, refits),
         "stability": stability,
         "comparison": comparison,
         "findings": _find_changes(
@@ -570,7 +613,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them.
+    names of the annotators who labelled them. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -600,20 +643,27 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "preset": fitted_consensus.settings.preset or "converged",
         "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
-        "values": fitted_consensus.values,
+        "values": fitted_consensus.values if ballots.has_order else (),
         "counts": counts,
         "agreement": consensus.agreement(votes),
         "items": items,
     }
 
 
-def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Figures]:
-    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
+def _annotator_figures(
+    fitted_consensus: FittedConsensus, refits: Refits | None
+) -> dict[str, Figures]:
+    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
+
+    Without an order there is neither a highest nor a lowest class, and only the accuracy is a rate.
+    """
+    rates = _RATES if fitted_consensus.ballots.has_order else _RATES[:1]
     rows = {}
-    for name, quality in model.annotators().items():
-        row = quality._asdict()
-        intervals = refits.annotators[name] if refits else [None] * len(_RATES)
-        for rate, interval in zip(_RATES, intervals, strict=True):
+    for name, quality in fitted_consensus.model.annotators().items():
+        row: Figures = {rate: getattr(quality, rate) for rate in rates}
+        row["labels"] = quality.labels
+        intervals = refits.annotators[name] if refits else [None] * len(rates)
+        for rate, interval in zip(rates, intervals, strict=False):
             is_known = interval is not None and np.isfinite(interval).all()
             row[f"{rate}_interval"] = interval if is_known else None
         rows[str(name)] = row
@@ -685,10 +735,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
-    names = map(format_label, figures["classes"])
-    classes = zip(names, figures["values"], strict=True)
-    scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
-    yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
+    yield from _scale_lines(figures)
     end = "converged" if figures["converged"] else "stopped"
     steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
@@ -707,21 +754,49 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if figures["agents"]:
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
-    yield _annotator_table(figures["annotators"])
-    lowest, *_, highest = map(format_label, figures["classes"])
-    yield (
-        f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    )
-    yield from _guessing_annotators(figures)
-    if figures["method"] != "majority":
-        yield _ambiguity_table(figures)
-    yield _doubt_table(figures)
+    yield from _annotator_sections(figures)
+    yield from _doubt_sections(figures)
     yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
     if figures["further_labels"]:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
         yield _stability_table(figures)
     yield _agreement_table(figures)
+
+
+def _scale_lines(figures: Figures) -> Iterator[str]:
+    """Yield the classes, with the credit of each if they have an order."""
+    names = list(map(format_label, figures["classes"]))
+    if figures["values"]:
+        classes = zip(names, figures["values"], strict=True)
+        scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
+        yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
+    else:
+        yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
+        yield _NO_ORDER
+
+
+def _annotator_sections(figures: Figures) -> Iterator[str | ReportTable]:
+    """Yield the table of annotators, what its rates are, and who may be guessing."""
+    has_order = bool(figures["values"])
+    yield _annotator_table(figures["annotators"], _RATES[1:] if has_order else ())
+    yield "accuracy: share of right labels by the model, the mean over the classes"
+    if has_order:
+        lowest, *_, highest = map(format_label, figures["classes"])
+        rates = f"share of {highest}, of {lowest} given, were all classes as frequent"
+        yield f"leniency, strictness: {rates}"
+    yield from _guessing_annotators(figures)
+
+
+def _doubt_sections(figures: Figures) -> Iterator[str | ReportTable]:
+    """Yield the tables of doubtful items, and how they are labelled again."""
+    if figures["method"] != "majority":
+        yield _ambiguity_table(figures)
+    yield _doubt_table(figures)
+    doubtful = figures["decided_by_one"] if figures["method"] == "majority" else ()
+    if doubtful or figures["findings"]["ambiguous_items"]:
+        command = "jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR"
+        yield f"to have doubtful items labelled again: save this with --json as FILE, then `{command}`"
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -748,14 +823,14 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_DIGITS)
 
 
-def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
-    """Return the annotators, the most accurate first, with the interval of the accuracy."""
+def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) -> ReportTable:
+    """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
         low, high = person["accuracy_interval"] or (None, None)
         accuracy = IntervalCell(person["accuracy"], low, high)
-        rows.append([name, accuracy, person["leniency"], person["strictness"], person["labels"]])
-    header = ("annotator", "accuracy (95 %, refits)", "leniency", "strictness", "labels")
+        rows.append([name, accuracy, *map(person.__getitem__, rates), person["labels"]])
+    header = ("annotator", "accuracy (95 %, refits)", *rates, "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
@@ -766,9 +841,11 @@ def _guessing_annotators(figures: Figures) -> Iterator[str]:
     for name, person in sorted(figures["annotators"].items()):
         interval = person["accuracy_interval"]
         if interval is not None and interval[0] <= chance:
-            names.append(name)
+            names.append(f"{name} ({person['accuracy']:.3f})")
     if names:
-        yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
+        yield f"perhaps no better than guessing, which gives {chance:.2g}: {join_names(names)}"
+        if figures["method"] == "majority":
+            yield "a majority counts them like anybody; to leave them out, remove their rows"
 
 
 def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
@@ -843,8 +920,9 @@ def _agreement_table(figures: Figures) -> ReportTable:
         ["items decided by one vote", len(figures["decided_by_one"])],
         [f"items with a tie ({ties['rule']})", len(ties["items"])],
         ["rows that repeat an item and annotator", counts["repeated"]],
-        ["omitted abstentions", counts["abstained"]],
     ]
+    if counts["abstained"]:
+        rows.append(["omitted abstentions", counts["abstained"]])
     return ReportTable(("agreement", ""), rows)
 
 

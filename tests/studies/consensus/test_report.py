@@ -34,7 +34,8 @@ def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> Non
     found = fit_panel(Settings())
     assert consensus.too_small(found.model.votes) is not None
     assert found.method == "majority"
-    assert "agents and items are by majority vote, ties shared" in found.warnings[-1]
+    assert "; items are by majority vote, ties shared" in found.warnings[-1]
+    assert "; agents and items are by" in fit_panel(Settings(), agent=AGENTS).warnings[-1]
     assert report(found).method == "majority"
 
 
@@ -182,7 +183,7 @@ NO_FORECAST = "no forecast of further labels: only method stableval has probabil
     ("settings", "rows", "columns", "limits"),
     [
         (
-            Settings(subsets=2),
+            Settings(subsets=2, compare=True),
             TWO,
             {},
             ["no row has an agent, and --compare needs agents, too", UNKNOWN, NO_FORECAST],
