@@ -74,6 +74,7 @@ _YES_OR_NO_WORDS: Mapping[str, bool | None] = {
 }
 """How people write a decision in a cell, and that they made none."""
 NO_LABEL = "an empty cell, or n/a, NA, unsure, ? or -"
+_WIDE_HINT = "if each person has a column, make a label of each cell by `jurygraph import wide`"
 TARGET_HINT = "write true or false, yes or no, or a number"
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -148,6 +149,12 @@ def read_votes(
     Raises as `read_ratings` does.
     """
     file = read_models(Path(path), Vote, columns, options)
+    names = {vote.annotator for _, vote in file.rows}
+    if names <= {vote.label for _, vote in file.rows} and not all(map(NUMERAL.fullmatch, names)):
+        pair = (
+            f"{quote(file.columns['annotator'])} has only values of {quote(file.columns['label'])}"
+        )
+        raise InputError(f"{path}: column {pair}; name the column of who rated, or {_WIDE_HINT}")
     folded_classes = {name.casefold() for name in classes}
     rows = []
     empty_count = 0
@@ -405,8 +412,7 @@ def _missing_column(
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present, option)
     if columns[-1] in ("item", "label", "annotator") and option is not None:
-        hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
-        return InputError(f"{error}; or {hint}")
+        return InputError(f"{error}; or {_WIDE_HINT}")
     raters = [part.strip() for part in columns[0].split(",")]
     if len(raters) > 1 and set(raters) <= set(present):
         problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"
@@ -438,6 +444,8 @@ def _to_model(
             entry = _describe_target(entry, value)
         elif value == "":
             entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
+            if field_name == "annotator":
+                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_HINT}")
         if csv and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column

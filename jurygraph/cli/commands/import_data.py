@@ -217,7 +217,7 @@ def _import_ratings(
     for note in (*table.notes, *note_similar_names(annotators)):
         print_message(note)
     arguments = _consensus_arguments(ratings, table.votes, ())
-    if "--classes" not in arguments:  # the labels are numbers
+    if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
     print_message(f"next: jurygraph consensus {arguments}")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
@@ -292,16 +292,21 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
     if not (rows and rows[0].row.consensus):
-        words += _classes_found([v.label for v in votes if str(v.dimension) == dimensions[0]])
+        found = [vote for vote in votes if str(vote.dimension) == dimensions[0]]
+        words += _classes_found([vote.label for vote in found], any(vote.agent for vote in found))
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
 
 
-def _classes_found(labels: Sequence[Label | None]) -> str:
-    """Return the option that names these labels in their order, which may not be that of a scale; none for numbers."""
+def _classes_found(labels: Sequence[Label | None], has_agents: bool) -> str:
+    """Return the option that names these labels in their order, which may not be that of a scale.
+
+    Numbers need none, nor do words alone where no agent gets credit for them.
+    """
     given = [label for label in labels if label is not None and not is_no_label(label)]
-    if not any(isinstance(label, str) for label in given):
+    are_words = {isinstance(label, str) for label in given}
+    if are_words == {False} or (are_words == {True} and not has_agents):
         return ""
     found: dict[str, str] = {}
     for label in given:

@@ -191,18 +191,23 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
 
-def test_the_labels_found_are_named_as_classes_and_their_order_is_said_to_be_a_guess(
+def test_words_without_agents_need_no_classes_and_a_long_table_or_a_text_is_not_wide(
     run: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,Yes,yes\nb,n/a,no\nc,,No\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
-    assert run(*command).err.splitlines()[-2:] == [
-        "--classes: in the order found, which is a guess; name them from low to high",
-        "next: jurygraph consensus r.jsonl --classes Yes,no",
-    ]
+    assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\nb,n/a,1\n")
     assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\n")
+    assert (
+        "wide.csv: has 2 rows for 1 items, as a table with a row for each label; "
+        in run(*command).err
+    )
+    texts = "".join(f"i{n},text {n},1\n" for n in range(12))
+    (tmp_path / "wide.csv").write_text(f"item,ann,bo\n{texts}")
+    assert "wide.csv: column 'ann' has 12 different values in 12 rows, which" in run(*command).err
+    (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\nb,1,1\n")
     repeated = (
         "2 votes repeat an item and annotator; a file with a row for each label needs no import"
     )
