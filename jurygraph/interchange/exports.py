@@ -22,9 +22,6 @@ from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NUMERAL
 from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
 
-_MAX_LABELS = 10
-"""More texts than this, of which none is there twice, are no labels."""
-
 
 class ExportColumns(NamedTuple):
     """The fields of an export that a user names: of what was rated, the question, who answered, and each rater."""
@@ -125,28 +122,8 @@ def wide_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    rows = list(read_located_rows(path))
-    for rater in columns.raters:
-        values = [str(row[rater]) for _, row in rows if row.get(rater) not in (None, "")]
-        different = len(set(values))
-        if (
-            different > _MAX_LABELS
-            and different == len(values)
-            and not all(map(NUMERAL.fullmatch, values))
-        ):
-            raise InputError(
-                f"{path}: column {quote(rater)} has {different} different values in {len(rows)} rows, which are no "
-                "labels; name only the columns of raters in --rater-columns"
-            )
-    items = set()
-    for location, row in rows:
+    for location, row in read_located_rows(path):
         key = "id" if "id" in row and "item" not in row else "item"
-        items.add(str(field_of(location, row, columns.item or key, "--id-column")))
         for rater in columns.raters:
             value = field_of(location, row, rater, "--rater-columns")
             yield ExportedAnswer(location, rater, row, key, rater, value)
-    if len(rows) >= 2 * len(items):
-        raise InputError(
-            f"{path}: has {len(rows)} rows for {len(items)} items, as a table with a row for each label; read it as "
-            "it is: `jurygraph consensus` with --id-column, --reviewer-column and --target-column"
-        )

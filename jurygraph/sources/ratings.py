@@ -149,12 +149,6 @@ def read_votes(
     Raises as `read_ratings` does.
     """
     file = read_models(Path(path), Vote, columns, options)
-    names = {vote.annotator for _, vote in file.rows}
-    if names <= {vote.label for _, vote in file.rows} and not all(map(NUMERAL.fullmatch, names)):
-        pair = (
-            f"{quote(file.columns['annotator'])} has only values of {quote(file.columns['label'])}"
-        )
-        raise InputError(f"{path}: column {pair}; name the column of who rated, or {_WIDE_HINT}")
     folded_classes = {name.casefold() for name in classes}
     rows = []
     empty_count = 0
@@ -407,18 +401,12 @@ def _match_columns(
 def _missing_column(
     location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
-    """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    """Return the error that a column is missing, perhaps as each person has one."""
     if "responses" in present:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present, option)
-    if columns[-1] in ("item", "label", "annotator") and option is not None:
-        return InputError(f"{error}; or {_WIDE_HINT}")
-    raters = [part.strip() for part in columns[0].split(",")]
-    if len(raters) > 1 and set(raters) <= set(present):
-        problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"
-        command = f"jurygraph import wide … --rater-columns {','.join(raters)}"
-        return InputError(f"{problem}; name one, or make a label of each by `{command}`")
-    return error
+    is_annotated = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
+    return InputError(f"{error}; or {_WIDE_HINT}") if is_annotated and option is not None else error
 
 
 def _to_model(

@@ -75,6 +75,10 @@ _NO_ORDER = (
     "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
     "credit, leniency and strictness"
 )
+_AGAIN = (
+    "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
+    "--ambiguous FILE --reviewers A,B --out DIR`"
+)
 _RATES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
@@ -93,7 +97,7 @@ class VoteColumns:
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
-        respelt: the number of labels by their own spelling and that of their class, where these differ.
+        respelt: the number of labels in another spelling than their class, by both: "'Bug' as bug".
     """
 
     item: Sequence[str]
@@ -105,7 +109,7 @@ class VoteColumns:
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
     has_order: bool = True
-    respelt: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    respelt: Mapping[str, int] = field(default_factory=dict)
 
 
 class _LocatedVote(NamedTuple):
@@ -145,21 +149,26 @@ def collect_votes(
     for file in files:
         located_votes += [_LocatedVote(file, *row) for row in file.rows]
     votes = _select_dimension(located_votes, dimension)
-    if all(located_vote.vote.label is None for located_vote in votes):
+    found = [vote.label for _, _, vote in votes if vote.label is not None]
+    if not found:
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     agent = _complete_column(votes, "agent")
     # Only agents get credit, for which classes need an order.
-    has_order = bool(classes) or agent is not None or not _are_words(votes)
+    has_order = (
+        bool(classes)
+        or agent is not None
+        or not all(isinstance(_class_of(label), str) for label in found)
+    )
     scale = _parse_scale(classes) if classes else _scale_of_labels(votes, has_order)
     labels: list[Label | None] = []
-    respelt: Counter[tuple[str, str]] = Counter()
+    respelt: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
             spelling = label
             label = _to_class(label, scale, located_vote.where_field("label"))
-            if isinstance(spelling, str) and isinstance(label, str) and spelling != label:
-                respelt[spelling, label] += 1
+            if isinstance(label, str) and spelling != label:
+                respelt[f"{quote(str(spelling))} as {label}"] += 1
         labels.append(label)
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
@@ -234,21 +243,15 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _are_words(votes: Sequence[_LocatedVote]) -> bool:
-    labels = [located_vote.vote.label for located_vote in votes]
-    return all(isinstance(_class_of(label), str) for label in labels if label is not None)
-
-
 def _scale_of_labels(votes: Sequence[_LocatedVote], has_order: bool) -> tuple[Label, ...]:
-    """Return the classes that occur, sorted: of words that have no order, each in its commonest spelling."""
+    """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     if has_order:
         _refuse_words(votes)
-    labels = [vote.label for _, _, vote in votes if vote.label is not None]
-    spellings: dict[Label, Counter[Label]] = {}
-    for label in map(_class_of, labels):
-        folded = label.casefold() if isinstance(label, str) else label
-        spellings.setdefault(folded, Counter())[label] += 1
-    classes: list[Any] = [max(sorted(found), key=found.__getitem__) for found in spellings.values()]
+    labels = [_class_of(vote.label) for _, _, vote in votes if vote.label is not None]
+    spellings: dict[str, Any] = {}
+    for label, _ in Counter(labels).most_common():
+        spellings.setdefault(str(label).casefold(), label)
+    classes = sorted(spellings.values())
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
@@ -257,7 +260,7 @@ def _scale_of_labels(votes: Sequence[_LocatedVote], has_order: bool) -> tuple[La
         problem = f"{count} labels have {len(classes)} different values, which are no classes"
         hint = _SLIDER_HINT if has_order else _TEXTS_HINT
         raise InputError(f"{_join_paths(votes)}: {problem}; {hint}")
-    return tuple(sorted(classes))
+    return tuple(classes)
 
 
 def _refuse_words(votes: Sequence[_LocatedVote]) -> None:
@@ -438,9 +441,6 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
         scale = ", ".join(map(format_label, classes[:_MAX_LISTED]))
         problem = f"gives {len(settings.values)} credits to {len(classes)} classes ({scale})"
         raise InputError(f"--values: {problem}; give each one")
-    if settings.values is not None and not ballots.has_order:
-        problem = f"the classes {', '.join(map(format_label, classes[:_MAX_LISTED]))} have no order"
-        raise InputError(f"--values: {problem}; name them with --classes, as the credits follow")
     if settings.subsets == 1:
         raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.bootstrap == 1:
@@ -456,15 +456,13 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     method: Method = "majority" if use_majority else settings.method or "stableval"
     warnings = [warning for warning in model.warnings if warning != small_panel]
     if small_panel is not None:
-        scored = "items" if ballots.agent is None else "agents and items"
-        remedy = f"{scored} are by majority vote, ties shared; --method stableval takes the model"
+        remedy = (
+            "agents and items are by majority vote, ties shared; --method stableval takes the model"
+        )
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
     warnings += note_similar_names(ballots.annotator)
     if ballots.respelt:
-        spellings = [
-            f"{quote(found)} as {name} ({count})"
-            for (found, name), count in sorted(ballots.respelt.items())
-        ]
+        spellings = [f"{pair} ({count})" for pair, count in sorted(ballots.respelt.items())]
         warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
     values = settings.values
     if not values:
@@ -528,7 +526,7 @@ def report(
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
         "intervals": _interval_source(fitted_consensus, is_refitted),
-        "annotators": _annotator_figures(fitted_consensus, refits),
+        "annotators": _annotator_figures(model, refits),
         "stability": stability,
         "comparison": comparison,
         "findings": _find_changes(
@@ -650,20 +648,13 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _annotator_figures(
-    fitted_consensus: FittedConsensus, refits: Refits | None
-) -> dict[str, Figures]:
-    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
-
-    Without an order there is neither a highest nor a lowest class, and only the accuracy is a rate.
-    """
-    rates = _RATES if fitted_consensus.ballots.has_order else _RATES[:1]
+def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Figures]:
+    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
     rows = {}
-    for name, quality in fitted_consensus.model.annotators().items():
-        row: Figures = {rate: getattr(quality, rate) for rate in rates}
-        row["labels"] = quality.labels
-        intervals = refits.annotators[name] if refits else [None] * len(rates)
-        for rate, interval in zip(rates, intervals, strict=False):
+    for name, quality in model.annotators().items():
+        row = quality._asdict()
+        intervals = refits.annotators[name] if refits else [None] * len(_RATES)
+        for rate, interval in zip(_RATES, intervals, strict=True):
             is_known = interval is not None and np.isfinite(interval).all()
             row[f"{rate}_interval"] = interval if is_known else None
         rows[str(name)] = row
@@ -754,7 +745,10 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if figures["agents"]:
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
-    yield from _annotator_sections(figures)
+    yield _annotator_table(figures["annotators"], _RATES[1:] if figures["values"] else ())
+    yield from _annotator_legend(figures)
+    if figures["method"] != "majority":
+        yield _ambiguity_table(figures)
     yield from _doubt_sections(figures)
     yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
     if figures["further_labels"]:
@@ -774,29 +768,6 @@ def _scale_lines(figures: Figures) -> Iterator[str]:
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
         yield _NO_ORDER
-
-
-def _annotator_sections(figures: Figures) -> Iterator[str | ReportTable]:
-    """Yield the table of annotators, what its rates are, and who may be guessing."""
-    has_order = bool(figures["values"])
-    yield _annotator_table(figures["annotators"], _RATES[1:] if has_order else ())
-    yield "accuracy: share of right labels by the model, the mean over the classes"
-    if has_order:
-        lowest, *_, highest = map(format_label, figures["classes"])
-        rates = f"share of {highest}, of {lowest} given, were all classes as frequent"
-        yield f"leniency, strictness: {rates}"
-    yield from _guessing_annotators(figures)
-
-
-def _doubt_sections(figures: Figures) -> Iterator[str | ReportTable]:
-    """Yield the tables of doubtful items, and how they are labelled again."""
-    if figures["method"] != "majority":
-        yield _ambiguity_table(figures)
-    yield _doubt_table(figures)
-    doubtful = figures["decided_by_one"] if figures["method"] == "majority" else ()
-    if doubtful or figures["findings"]["ambiguous_items"]:
-        command = "jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR"
-        yield f"to have doubtful items labelled again: save this with --json as FILE, then `{command}`"
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -834,8 +805,12 @@ def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) ->
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
-def _guessing_annotators(figures: Figures) -> Iterator[str]:
-    """Yield a line on the annotators whose accuracy may be that of a guess among the classes, if there are some."""
+def _annotator_legend(figures: Figures) -> Iterator[str]:
+    """Yield what the rates are, and whose accuracy may be that of a guess among the classes, if there are some."""
+    lowest, *_, highest = map(format_label, figures["classes"])
+    yield "accuracy: share of right labels by the model, the mean over the classes"
+    if figures["values"]:
+        yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     chance = 1.0 / len(figures["classes"])
     names = []
     for name, person in sorted(figures["annotators"].items()):
@@ -872,8 +847,8 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubt_table(figures: Figures) -> ReportTable:
-    """Return the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
+def _doubt_sections(figures: Figures) -> Iterator[str | ReportTable]:
+    """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
@@ -881,7 +856,9 @@ def _doubt_table(figures: Figures) -> ReportTable:
         posterior = figures["items"][name]["posterior"]
         rows.append([name, decider, name_likeliest_classes(figures["classes"], posterior)])
     header = ("items in doubt", "majority decided by", "class")
-    return ReportTable(header, rows, most=_MAX_ROWS)
+    yield ReportTable(header, rows, most=_MAX_ROWS)
+    if rows:
+        yield _AGAIN
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:

@@ -195,9 +195,9 @@ def consensus(
         fit={**priors, "diagonal": diagonal, "tol": tol},
         bootstrap=bootstrap,
     )
-    if artifact is not None and not ballots.has_order:
-        problem = f"the classes {', '.join(map(format_label, ballots.classes))} have no order"
-        raise InputError(f"--artifact: {problem}, and plans need one; give it by --classes")
+    if not ballots.has_order and (values or artifact):
+        problem = "these labels have no order; name them by --classes LOWEST,…,HIGHEST"
+        raise InputError(f"{'--values' if values else '--artifact'}: {problem}")
     fitted_consensus = fit_consensus(ballots, settings)
     is_small_panel = fitted_consensus.method == "majority" and method is None
     if artifact is not None and is_small_panel:

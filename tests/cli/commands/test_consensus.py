@@ -127,15 +127,24 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "\nwrote l.csv\n" in f"\n{ended.err}"
     answer = consensus_json(run, "words.csv")
     assert answer["values"] == []
-    assert set(answer["annotators"]["ada"]) == {"accuracy", "labels", "accuracy_interval"}
     (tmp_path / "earlier.json").write_text(json.dumps(answer))
     table(tmp_path / "more.csv", {"item": "i0", "annotator": "eve", "label": "question"})
     more = run("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
     assert (more.code, "new labels: 1; " in more.out) == (0, True), more.err
+    table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
+    wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
+    assert (
+        "; or if each person has a column, make a label of each cell by `jurygraph import"
+        in wide.err
+    )
+    table(tmp_path / "gold.csv", {"item": "i0", "label": "question"})
+    table(tmp_path / "named.csv", *({"Ticket ID": one.pop("item"), **one} for one in rows))
+    known = ("consensus", "named.csv", "--item", "Ticket ID", "--gold", "gold.csv")
+    assert "gold items: 1\n" in run(*known).out
     for option, value in (("--values", "0,1"), ("--artifact", "a.json")):
         refused = run("consensus", "words.csv", option, value)
         assert refused.code == 2
-        assert f"{option}: the classes bug, question have no order" in refused.err
+        assert f"{option}: these labels have no order; name them by --classes" in refused.err
 
 
 def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Command) -> None:

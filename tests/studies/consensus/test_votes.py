@@ -74,9 +74,9 @@ def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commo
     found = collect_votes([votes_file(*rows)])
     assert (found.classes, found.has_order) == (("bug", "feature", "question"), False)
     assert found.label == ["bug", "question", "bug", "bug", "feature", None]
-    assert found.respelt == {("Bug", "bug"): 1}
+    assert found.respelt == {"'Bug' as bug": 1}
     ordered = collect_votes([votes_file(*rows)], classes=["question", "feature", "bug"])
-    assert (ordered.has_order, ordered.respelt) == (True, {("Bug", "bug"): 1})
+    assert (ordered.has_order, ordered.respelt) == (True, {"'Bug' as bug": 1})
 
 
 def test_the_requested_dimension_is_selected() -> None:
@@ -131,7 +131,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", "bug"), ("b", "x", "Bug")),
             {},
-            "v.csv: every label is Bug, and there is nothing to tell apart; name the whole scale with ",
+            "v.csv: every label is bug, and there is nothing to tell apart; name the whole scale with ",
         ),
         (
             votes_file(("a", "x", 1.0), ("b", "x", None)),
