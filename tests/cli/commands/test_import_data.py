@@ -167,7 +167,7 @@ def test_a_table_of_ratings_names_the_option_of_a_missing_column(
     command = ("import", "ratings", "people.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
     (tmp_path / "ids.csv").write_text("text_id,text,who,label\nq1,Yes.,ann,3\n")
     lacking = run("study", "reviewers", "ids.csv")
-    assert "has no column 'item' or 'id'; did you mean text_id?" in lacking.err
+    assert "has no column 'item'; did you mean text_id?" in lacking.err
     ended = run(*command, "--id-column", "q")
     assert (
         "has no column 'reviewer' or 'annotator'; name one that is there with --reviewer-column"
