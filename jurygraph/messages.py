@@ -368,6 +368,10 @@ def _describe_unknown_field(
         if len(sections) == 1:
             return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(str(path[-1]), names)
+    if path[-1] == "penalty" and "weight" in names:
+        hint = "a penalty has a negative weight: `weight: -1`"
+    elif (first_word := str(path[-1]).partition(" ")[0]) in names:
+        hint = f"is a colon missing after `{first_word}`?"
     if hint is None and len(path) > 1 and path[-1] in model.model_fields:
         owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
         hint = f"write it at the top, not below `{owner}`"

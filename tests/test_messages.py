@@ -37,6 +37,15 @@ def test_names_of_other_projects_lead_to_the_fields_that_they_mean() -> None:
         assert str(problem) == f"unknown; did you mean {right}?"
 
 
+def test_a_penalty_has_a_negative_weight_and_a_key_may_lack_its_colon() -> None:
+    for key, hint in {
+        "penalty": "a penalty has a negative weight: `weight: -1`",
+        "weight 2": "is a colon missing after `weight`?",
+    }.items():
+        problem = validate(Criterion, {"id": "a", "text": "!", key: True})
+        assert str(problem) == f"unknown; {hint}"
+
+
 def test_a_field_of_the_whole_in_an_entry_of_a_list_is_told_its_place() -> None:
     row = {"id": "a", "query": "?", "responses": [{"text": "!", "stakeholders": []}]}
     problem = validate(TaskLine, row)

@@ -397,7 +397,9 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
     if verdict.effect == "discarded":
         return "discarded"
     if verdict.effect == "gated":
-        return f"stopped by {verdict.verdict.gated_by}, the worst score"
+        gate = str(verdict.verdict.gated_by)
+        stopped = "an empty answer" if gate == "empty-response" else f"stopped by {gate}"
+        return f"{stopped}, the worst score"
     if verdict.effect != "deduction":
         return ""
     loss = describe_reason(verdict)

@@ -33,9 +33,11 @@ def read_rated_table(
     The response to a task has the key of its vote as id; the
     task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
     """
-    for name in columns:
+    for name, column in columns.items():
         if name not in COLUMNS:
             hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
+            if column in COLUMNS:
+                hint = f"did you mean {column}={name}?"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
     file = read_rated_texts(path, rating_columns, options)

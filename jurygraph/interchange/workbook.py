@@ -93,6 +93,14 @@ _LEGEND = (
         "Weight in Rewards",
         "of a criterion: its share of the weights that apply, penalties left out",
     ),
+    (
+        "0.9 of 1, 0.1 of 1",
+        "of a criterion: the judge's probability that it is met; few models state 1 or 0",
+    ),
+    (
+        "component.NAME, term.NAME",
+        "the score of what was judged, and what counts, with what the failure rule puts for the rest",
+    ),
     ("Not applicable", "adds nothing, so that means of agents may rest on different components"),
 )
 """What is said in few words on the sheets, below the agents."""
@@ -119,7 +127,9 @@ def read_agents(run: Run) -> SheetRows:
     limits = limits_of(list(run.decisions()), min((row.least for row in rewards), default=0.0))
     agents = rank_agents(rewards, limits)
     for row in agents:
-        ends = (None, None, None) if row.mean is None else row.mean[:3]
+        ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
+        if row.mean is not None and row.mean.low is None and row.units > 1:
+            ends = (row.mean.value, f"none: all {row.units} are alike", None)
         failed_count = row.responses - row.scored
         differences = [
             None if difference is None else difference.sentence

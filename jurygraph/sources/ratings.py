@@ -74,6 +74,7 @@ _YES_OR_NO_WORDS: Mapping[str, bool | None] = {
 }
 """How people write a decision in a cell, and that they made none."""
 NO_LABEL = "an empty cell, or n/a, NA, unsure, ? or -"
+_WIDE_HINT = "if each person has a column, make a label of each cell by `jurygraph import wide`"
 TARGET_HINT = "write true or false, yes or no, or a number"
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -400,19 +401,12 @@ def _match_columns(
 def _missing_column(
     location: str, columns: Sequence[str], present: Sequence[str], option: str | None = None
 ) -> InputError:
-    """Return the error that a column is missing; where several are named as one, say how to read them all."""
+    """Return the error that a column is missing, perhaps as each person has one."""
     if "responses" in present:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present, option)
-    if columns[-1] in ("item", "label", "annotator") and option is not None:
-        hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
-        return InputError(f"{error}; or {hint}")
-    raters = [part.strip() for part in columns[0].split(",")]
-    if len(raters) > 1 and set(raters) <= set(present):
-        problem = f"{location}: has no column {quote(columns[0])}, but each of these as one"
-        command = f"jurygraph import wide … --rater-columns {','.join(raters)}"
-        return InputError(f"{problem}; name one, or make a label of each by `{command}`")
-    return error
+    is_annotated = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
+    return InputError(f"{error}; or {_WIDE_HINT}") if is_annotated and option is not None else error
 
 
 def _to_model(
@@ -438,6 +432,8 @@ def _to_model(
             entry = _describe_target(entry, value)
         elif value == "":
             entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
+            if field_name == "annotator":
+                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_HINT}")
         if csv and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column

@@ -104,6 +104,9 @@ def missing_column_error(
     `option` is that with which a user says which column is meant.
     """
     guesses = [did_you_mean(column, present) for column in columns]
+    if option == "--id-column":  # an id looks less like "item" than a text does
+        ids = [name for name in present if name.casefold().endswith("id")]
+        guesses[:0] = [f"did you mean {name}?" for name in ids]
     guess = next(filter(None, guesses), None)
     columns_text = shorten(", ".join(present), 200)
     hint = f"name one that is there: {columns_text}"

@@ -178,9 +178,11 @@ def conclude_reviewers(
                 subject, "alpha", best["alpha"], MIN_TENTATIVE_KRIPPENDORFF, count, "reviewers"
             )
         ]
-        if best["coverage"] < 1.0 - MAX_UNPREDICTED_SHARE:
+        total = round(best["answered"] / best["coverage"])
+        if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             sentences.append(
-                f"It predicts {best['coverage']:.0%} of the ratings; the notes say why."
+                f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
+                f"{total}, those that all predict; the notes say why."
             )
         rows = [row for row in differences if row["dimension"] == best["dimension"]]
         for row in rows:

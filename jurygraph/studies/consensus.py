@@ -1,6 +1,7 @@
 """Consensus of annotators, from their votes (STABLEVAL): votes of files on one scale, the fitted model, its report."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,6 +58,7 @@ _SLIDER_HINT = (
     "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
     "high, or name all values with --classes if they are classes"
 )
+_TEXTS_HINT = "name the column of the labels, or all values with --classes if they are classes"
 _FEW_CLASSES = 10
 """Up to this, numbers are classes even where most labels differ."""
 _METHOD_NAMES: Mapping[Method, str] = {
@@ -68,6 +70,14 @@ _FORECAST_HEADER = (
     "further labels of each ambiguous item",
     "expected ambiguity",
     "expected ambiguous items",
+)
+_NO_ORDER = (
+    "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, and then "
+    "credit, leniency and strictness"
+)
+_AGAIN = (
+    "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
+    "--ambiguous FILE --reviewers A,B --out DIR`"
 )
 _RATES = ("accuracy", "leniency", "strictness")
 
@@ -86,6 +96,8 @@ class VoteColumns:
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
+        has_order: False if `classes` are words that nobody has put in an order, which are sorted.
+        respelt: the number of labels in another spelling than their class, by both: "'Bug' as bug".
     """
 
     item: Sequence[str]
@@ -96,6 +108,8 @@ class VoteColumns:
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
+    has_order: bool = True
+    respelt: Mapping[str, int] = field(default_factory=dict)
 
 
 class _LocatedVote(NamedTuple):
@@ -123,7 +137,7 @@ def collect_votes(
         files: read as one.
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
-            numbers, and the classes are those that occur.
+            numbers, or, where no vote names an agent, words, and the classes are those that occur.
         gold: known classes of items, by their keys.
 
     Raises:
@@ -135,16 +149,27 @@ def collect_votes(
     for file in files:
         located_votes += [_LocatedVote(file, *row) for row in file.rows]
     votes = _select_dimension(located_votes, dimension)
-    if all(located_vote.vote.label is None for located_vote in votes):
+    found = [vote.label for _, _, vote in votes if vote.label is not None]
+    if not found:
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
-    scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
+    agent = _complete_column(votes, "agent")
+    # Only agents get credit, for which classes need an order.
+    has_order = (
+        bool(classes)
+        or agent is not None
+        or not all(isinstance(_class_of(label), str) for label in found)
+    )
+    scale = _parse_scale(classes) if classes else _scale_of_labels(votes, has_order)
     labels: list[Label | None] = []
+    respelt: Counter[str] = Counter()
     for located_vote in votes:
         label = located_vote.vote.label
         if label is not None:
+            spelling = label
             label = _to_class(label, scale, located_vote.where_field("label"))
+            if isinstance(label, str) and spelling != label:
+                respelt[f"{quote(str(spelling))} as {label}"] += 1
         labels.append(label)
-    agent = _complete_column(votes, "agent")
     prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
     item = [vote.key for _, _, vote in votes]
@@ -157,6 +182,8 @@ def collect_votes(
         agent=agent,
         prompt=prompt,
         gold=_check_gold(gold, set(item), scale),
+        has_order=has_order,
+        respelt=respelt,
     )
 
 
@@ -216,7 +243,27 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     return scale
 
 
-def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
+def _scale_of_labels(votes: Sequence[_LocatedVote], has_order: bool) -> tuple[Label, ...]:
+    """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
+    if has_order:
+        _refuse_words(votes)
+    labels = [_class_of(vote.label) for _, _, vote in votes if vote.label is not None]
+    spellings: dict[str, Any] = {}
+    for label, _ in Counter(labels).most_common():
+        spellings.setdefault(str(label).casefold(), label)
+    classes = sorted(spellings.values())
+    if len(classes) == 1:
+        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
+        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+    count = len(labels)
+    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
+        problem = f"{count} labels have {len(classes)} different values, which are no classes"
+        hint = _SLIDER_HINT if has_order else _TEXTS_HINT
+        raise InputError(f"{_join_paths(votes)}: {problem}; {hint}")
+    return tuple(classes)
+
+
+def _refuse_words(votes: Sequence[_LocatedVote]) -> None:
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if texts:
         words = (
@@ -229,16 +276,6 @@ def _scale_of_numbers(votes: Sequence[_LocatedVote]) -> tuple[Label, ...]:
         problem = f"is {found}, and only numbers have an order by themselves"
         remedy = "write a number, or name all labels from low to high with --classes"
         raise InputError(f"{word.where_field('label')}: {problem}; {remedy}")
-    labels = [located_vote.vote.label for located_vote in votes]
-    classes = sorted({_class_of(label) for label in labels if label is not None})
-    if len(classes) == 1:
-        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
-        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
-    count = len(labels) - labels.count(None)
-    if len(classes) > _MAX_CLASSES or (len(classes) > _FEW_CLASSES and 2 * len(classes) > count):
-        problem = f"{count} labels have {len(classes)} different values, which are no classes"
-        raise InputError(f"{_join_paths(votes)}: {problem}; {_SLIDER_HINT}")
-    return tuple(classes)
 
 
 def _complete_column(
@@ -424,6 +461,9 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
         )
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
     warnings += note_similar_names(ballots.annotator)
+    if ballots.respelt:
+        spellings = [f"{pair} ({count})" for pair, count in sorted(ballots.respelt.items())]
+        warnings.append(f"labels in another spelling are read as one: {join_names(spellings)}")
     values = settings.values
     if not values:
         values = [index / (len(classes) - 1) for index in range(len(classes))]
@@ -473,8 +513,9 @@ def report(
     model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
+    has_ranking = fitted_consensus.ballots.agent is not None or settings.compare
     reasons = {
-        "no stability of a ranking": fitted_consensus.no_stability_reason,
+        "no stability of a ranking": fitted_consensus.no_stability_reason if has_ranking else None,
         "annotators have no intervals": fitted_consensus.no_refits_reason,
     }
     if fitted_consensus.method != "stableval":
@@ -570,7 +611,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them.
+    names of the annotators who labelled them. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.items_by_method(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -600,7 +641,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "preset": fitted_consensus.settings.preset or "converged",
         "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
-        "values": fitted_consensus.values,
+        "values": fitted_consensus.values if ballots.has_order else (),
         "counts": counts,
         "agreement": consensus.agreement(votes),
         "items": items,
@@ -685,10 +726,7 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if counts["gold"]:
         sizes["gold items"] = counts["gold"]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
-    names = map(format_label, figures["classes"])
-    classes = zip(names, figures["values"], strict=True)
-    scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
-    yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
+    yield from _scale_lines(figures)
     end = "converged" if figures["converged"] else "stopped"
     steps = f"{end} after {figures['iterations']} steps"
     method = f"{_METHOD_NAMES[figures['method']]} (method {figures['method']})"
@@ -707,21 +745,29 @@ def _sections(figures: Figures, settings: Settings) -> Iterator[str | ReportTabl
     if figures["agents"]:
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
-    yield _annotator_table(figures["annotators"])
-    lowest, *_, highest = map(format_label, figures["classes"])
-    yield (
-        f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    )
-    yield from _guessing_annotators(figures)
+    yield _annotator_table(figures["annotators"], _RATES[1:] if figures["values"] else ())
+    yield from _annotator_legend(figures)
     if figures["method"] != "majority":
         yield _ambiguity_table(figures)
-    yield _doubt_table(figures)
+    yield from _doubt_sections(figures)
     yield ReportTable(_FORECAST_HEADER, figures["further_labels"], digits=_DIGITS)
     if figures["further_labels"]:
         yield "simulated under the model as fitted, by new annotators who err as these do"
     if figures["stability"] is not None:
         yield _stability_table(figures)
     yield _agreement_table(figures)
+
+
+def _scale_lines(figures: Figures) -> Iterator[str]:
+    """Yield the classes, with the credit of each if they have an order."""
+    names = list(map(format_label, figures["classes"]))
+    if figures["values"]:
+        classes = zip(names, figures["values"], strict=True)
+        scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
+        yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
+    else:
+        yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
+        yield _NO_ORDER
 
 
 def _rank_by_score(figures: Figures) -> list[tuple[str, AgentScore]]:
@@ -748,27 +794,33 @@ def _comparison_table(comparison: Mapping[str, Figures]) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_DIGITS)
 
 
-def _annotator_table(annotators: Mapping[str, Figures]) -> ReportTable:
-    """Return the annotators, the most accurate first, with the interval of the accuracy."""
+def _annotator_table(annotators: Mapping[str, Figures], rates: Sequence[str]) -> ReportTable:
+    """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
         low, high = person["accuracy_interval"] or (None, None)
         accuracy = IntervalCell(person["accuracy"], low, high)
-        rows.append([name, accuracy, person["leniency"], person["strictness"], person["labels"]])
-    header = ("annotator", "accuracy (95 %, refits)", "leniency", "strictness", "labels")
+        rows.append([name, accuracy, *map(person.__getitem__, rates), person["labels"]])
+    header = ("annotator", "accuracy (95 %, refits)", *rates, "labels")
     return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
-def _guessing_annotators(figures: Figures) -> Iterator[str]:
-    """Yield a line on the annotators whose accuracy may be that of a guess among the classes, if there are some."""
+def _annotator_legend(figures: Figures) -> Iterator[str]:
+    """Yield what the rates are, and whose accuracy may be that of a guess among the classes, if there are some."""
+    lowest, *_, highest = map(format_label, figures["classes"])
+    yield "accuracy: share of right labels by the model, the mean over the classes"
+    if figures["values"]:
+        yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     chance = 1.0 / len(figures["classes"])
     names = []
     for name, person in sorted(figures["annotators"].items()):
         interval = person["accuracy_interval"]
         if interval is not None and interval[0] <= chance:
-            names.append(name)
+            names.append(f"{name} ({person['accuracy']:.3f})")
     if names:
-        yield f"perhaps no better than guessing (accuracy {chance:.2g}): {join_names(names)}"
+        yield f"perhaps no better than guessing, which gives {chance:.2g}: {join_names(names)}"
+        if figures["method"] == "majority":
+            yield "a majority counts them like anybody; to leave them out, remove their rows"
 
 
 def list_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
@@ -795,8 +847,8 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _doubt_table(figures: Figures) -> ReportTable:
-    """Return the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
+def _doubt_sections(figures: Figures) -> Iterator[str | ReportTable]:
+    """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     deciders = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     deciders |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
@@ -804,7 +856,9 @@ def _doubt_table(figures: Figures) -> ReportTable:
         posterior = figures["items"][name]["posterior"]
         rows.append([name, decider, name_likeliest_classes(figures["classes"], posterior)])
     header = ("items in doubt", "majority decided by", "class")
-    return ReportTable(header, rows, most=_MAX_ROWS)
+    yield ReportTable(header, rows, most=_MAX_ROWS)
+    if rows:
+        yield _AGAIN
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:
@@ -843,8 +897,9 @@ def _agreement_table(figures: Figures) -> ReportTable:
         ["items decided by one vote", len(figures["decided_by_one"])],
         [f"items with a tie ({ties['rule']})", len(ties["items"])],
         ["rows that repeat an item and annotator", counts["repeated"]],
-        ["omitted abstentions", counts["abstained"]],
     ]
+    if counts["abstained"]:
+        rows.append(["omitted abstentions", counts["abstained"]])
     return ReportTable(("agreement", ""), rows)
 
 

@@ -1,4 +1,4 @@
-"""DecompR's theory beside judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
+"""DecompR's theory, and judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -749,6 +749,11 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     yield _judge_table(
         "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINES]
     )
+    for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
+        records = list(reviewers)
+        header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
+        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
+        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS)
     peers = [row for row in figures["judges"] if row["judge"] in PEER_BASELINES]
     yield _judge_table("judge that uses others' scores of the item", peers)
     curve_rows: list[Figures] = []
@@ -773,11 +778,6 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
     columns |= {"as others'": "others", "less (95 %)": "difference"}
     yield _table(columns, figures["matches"])
     yield _side_by_side_table(figures["side_by_side"])
-    for dimension, reviewers in groupby(figures["reviewers"], key=part_name):
-        records = list(reviewers)
-        header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
-        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
-        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS)
 
 
 def _side_by_side_table(cells: Sequence[Figures]) -> ReportTable:

@@ -1,4 +1,4 @@
-"""The index of a run: what the pages filter, sort and search, derived from the ledger into a SQLite file beside it.
+"""The index of a run: what the pages filter, sort and search, derived from the ledger into a SQLite file next to it.
 
 It is bound to a head of the ledger, grows with the run, and is made again where it does not fit. It proves nothing:
 whatever a page shows of a single response is read from the run itself. Texts are searchable words without the texts.

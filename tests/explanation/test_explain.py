@@ -187,9 +187,7 @@ def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
         1.5,
     )
     assert "Response gate empty-response, the worst score (2): rude (" in str(explanation)
-    assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response, the worst score)." in str(
-        explanation
-    )
+    assert "Lost 1: warm 0 of 1, weight 1 (an empty answer, the worst score)." in str(explanation)
     assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(
         explanation
     )

@@ -55,6 +55,11 @@ def test_a_word_among_numbers_is_noted_with_its_place(tmp_path: Path) -> None:
     "columns, change, message",
     [
         ({"lable": "stars"}, ("", ""), "--column lable: is not a column of ratings; did you"),
+        (
+            {"stars": "label"},
+            ("", ""),
+            "--column stars: is not a column of ratings; did you mean label=stars?",
+        ),
         ({}, ("", ""), "people.csv, line 1: has no column "),
         (RENAMED, ("so", "no"), "people.csv, line 3, field text: is not the text that item 'q1_g"),
         (RENAMED, ("qwen,What", "qwen,Who"), "field question: item 'q1' has two prom"),

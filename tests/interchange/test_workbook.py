@@ -137,7 +137,7 @@ def test_a_run_of_a_model_has_its_requests_and_criteria(tmp_path: Path) -> None:
     with jg.Jury(model=judge, evaluators=[criteria]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
     rows = [row[:2] for row in export(tmp_path / "run")["Agents"].iter_rows(values_only=True)]
-    assert rows[-10:-5] == [
+    assert rows[-12:-7] == [
         ("Models", "scripted-judge"),
         ("Cost", "$0.0000, 1 request to models"),
         ("Weight of criteria", 1),

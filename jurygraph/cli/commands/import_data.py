@@ -35,7 +35,7 @@ from jurygraph.interchange.readers import (
 from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, note_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.rating import Label, Vote, format_label
+from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
@@ -46,8 +46,6 @@ RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
-_MAX_CLASSES = 10
-"""More different words than this are texts, and no scale."""
 ImportSelection = Literal["tasks", "answered"]
 
 OnlyOption = Annotated[
@@ -217,7 +215,7 @@ def _import_ratings(
     for note in (*table.notes, *note_similar_names(annotators)):
         print_message(note)
     arguments = _consensus_arguments(ratings, table.votes, ())
-    if "--classes" not in arguments:  # the labels are numbers
+    if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
     print_message(f"next: jurygraph consensus {arguments}")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
@@ -242,6 +240,11 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     votes = [vote for vote in read if vote.label is not None]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
+    repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
+    hint = "a file with a row for each label needs no import: `jurygraph consensus` reads it"
+    if 2 * repeated > len(votes):
+        problem = f"{repeated} of {len(votes)} votes repeat an item and annotator"
+        raise InputError(f"{', '.join(files)}: {problem}; {hint}")
     _write_tasks(target, _json_lines(votes))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
@@ -260,11 +263,6 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     print_message(_format_counts(counts))
     for note in note_similar_names(annotators):
         print_message(note)
-    repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
-    if repeated:
-        print_message(
-            f"{repeated} votes repeat an item and annotator; a file with a row for each label needs no import"
-        )
     if counts["omitted"]:
         print_message("omitted answers have no label, or several")
     if screened_counts:
@@ -292,24 +290,18 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
         words = f"RATINGS {words} --before {shell_quote(rows[0].row.consensus)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
     if not (rows and rows[0].row.consensus):
-        words += _classes_found([v.label for v in votes if str(v.dimension) == dimensions[0]])
+        words += _describe_classes([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
 
 
-def _classes_found(labels: Sequence[Label | None]) -> str:
-    """Return the option that names these labels in their order, which may not be that of a scale; none for numbers."""
-    given = [label for label in labels if label is not None and not is_no_label(label)]
-    if not any(isinstance(label, str) for label in given):
-        return ""
-    found: dict[str, str] = {}
-    for label in given:
-        found.setdefault(format_label(label).casefold(), format_label(label))
-    if not 1 < len(found) <= _MAX_CLASSES or "," in "".join(found):
-        return " --classes LOWEST,…,HIGHEST"
-    print_message("--classes: in the order found, which is a guess; name them from low to high")
-    return f" --classes {shell_quote(','.join(found.values()))}"
+def _describe_classes(votes: Sequence[Vote]) -> str:
+    """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
+    labels = [vote.label for vote in votes if not is_no_label(vote.label)]
+    are_words = {isinstance(label, str) for label in labels}
+    needs_order = True in are_words and (False in are_words or any(vote.agent for vote in votes))
+    return " --classes LOWEST,…,HIGHEST" if needs_order else ""
 
 
 def _import_tasks(

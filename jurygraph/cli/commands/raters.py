@@ -69,7 +69,7 @@ from jurygraph.studies.report import Report
 
 Classes = Annotated[
     str | None,
-    option("A,B", "All labels, from low to high.", show_default="the numbers in the data"),
+    option("A,B", "All labels, from low to high.", show_default="those in the data"),
 ]
 PresetOption = Annotated[
     Literal["converged", "paper"] | None,
@@ -119,7 +119,8 @@ def consensus(
         str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
     ] = None,
     gold: Annotated[
-        Path | None, option("F", "Items with a known label, in the same columns.")
+        Path | None,
+        option("F", "Items with a known label, in the same columns, or `item` and `label`."),
     ] = None,
     preset: PresetOption = None,
     method: MethodCliOption = None,
@@ -179,7 +180,8 @@ def consensus(
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
     if earlier is not None:
-        scale = scale or list(map(format_label, earlier.classes))
+        if earlier.values:  # without, the classes have no order, and are found again
+            scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
     priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
@@ -193,6 +195,9 @@ def consensus(
         fit={**priors, "diagonal": diagonal, "tol": tol},
         bootstrap=bootstrap,
     )
+    if not ballots.has_order and (values or artifact):
+        problem = "these labels have no order; name them by --classes LOWEST,…,HIGHEST"
+        raise InputError(f"{'--values' if values else '--artifact'}: {problem}")
     fitted_consensus = fit_consensus(ballots, settings)
     is_small_panel = fitted_consensus.method == "majority" and method is None
     if artifact is not None and is_small_panel:
@@ -205,6 +210,7 @@ def consensus(
         write_output(str(artifact), [confusions_to_json(confusions)])
     if labels_out is not None:
         write_output(str(labels_out), sheet_to_csv(list_labels(fitted_consensus)))
+        print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:
             return adjudication.report(fitted_consensus, earlier, advance)
@@ -235,9 +241,11 @@ def _read_ballots(
     classes: Sequence[str],
     gold: Path | None,
 ) -> VoteColumns:
+    located_columns = list(columns_by_file([*ratings, *filter(None, [gold])], columns))
+    gold_columns = located_columns.pop()[1] if gold is not None else {}
     files = [
         read_votes(path, file_columns, RATING_COLUMN_OPTIONS, classes)
-        for path, file_columns in columns_by_file(ratings, columns)
+        for path, file_columns in located_columns
     ]
     for file in files:
         if file.empty:
@@ -246,8 +254,10 @@ def _read_ballots(
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    gold_columns = {name: columns[name] for name in ("item", "agent", "label") if name in columns}
-    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
+    known = {
+        name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
+    }
+    gold_labels = read_gold(gold, known) if gold is not None else {}
     return collect_votes(files, dimension, classes, gold_labels)
 
 

@@ -91,6 +91,62 @@ def test_methods_are_not_compared_without_agents_and_labels_that_are_words_name_
     assert "\nleniency, strictness: share of rude, of mild given, were all classes" in ended.out
 
 
+def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
+    run: Command, tmp_path: Path
+) -> None:
+    words = {0: "bug", 1: "question"}
+    plain = [{key: row[key] for key in ("item", "annotator")} for row in ROWS]
+    rows = [
+        {**one, "label": words[int(row["label"])]} for one, row in zip(plain, ROWS, strict=True)
+    ]
+    rows[0]["label"] = rows[0]["label"].upper()
+    for item in range(40):
+        rows += [
+            {"item": f"n{item}", "annotator": name, "label": words[item % 2]}
+            for name in ("ada", "dee")
+        ]
+        rows.append({"item": f"n{item}", "annotator": "f", "label": words[item // 2 % 2]})
+    table(tmp_path / "words.csv", *rows)
+    ended = run("consensus", "words.csv", "--subsets", 0, "--labels-out", "l.csv")
+    assert ended.code == 0, ended.err
+    assert (
+        "\nclasses: bug, question\norder does not matter for labels, accuracy and doubt; "
+        in ended.out
+    )
+    assert "credit:" not in ended.out
+    assert "strictness  labels" not in ended.out
+    assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
+    assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
+    assert (
+        "\nperhaps no better than guessing, which gives 0.5: cy (0.500), f (0.500)\n" in ended.out
+    )
+    assert "; to leave them out, remove their rows\n" in ended.out
+    assert "omitted abstentions" not in ended.out
+    assert "stability" not in ended.err
+    assert "labels in another spelling are read as one: 'BUG' as bug (1)\n" in ended.err
+    assert "\nwrote l.csv\n" in f"\n{ended.err}"
+    answer = consensus_json(run, "words.csv")
+    assert answer["values"] == []
+    (tmp_path / "earlier.json").write_text(json.dumps(answer))
+    table(tmp_path / "more.csv", {"item": "i0", "annotator": "eve", "label": "question"})
+    more = run("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
+    assert (more.code, "new labels: 1; " in more.out) == (0, True), more.err
+    table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
+    wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
+    assert (
+        "; or if each person has a column, make a label of each cell by `jurygraph import"
+        in wide.err
+    )
+    table(tmp_path / "gold.csv", {"item": "i0", "label": "question"})
+    table(tmp_path / "named.csv", *({"Ticket ID": one.pop("item"), **one} for one in rows))
+    known = ("consensus", "named.csv", "--item", "Ticket ID", "--gold", "gold.csv")
+    assert "gold items: 1\n" in run(*known).out
+    for option, value in (("--values", "0,1"), ("--artifact", "a.json")):
+        refused = run("consensus", "words.csv", option, value)
+        assert refused.code == 2
+        assert f"{option}: these labels have no order; name them by --classes" in refused.err
+
+
 def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Command) -> None:
     answer = consensus_json(run, "votes.csv", "--artifact", "confusions.json")
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}

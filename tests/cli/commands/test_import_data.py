@@ -165,6 +165,9 @@ def test_a_table_of_ratings_names_the_option_of_a_missing_column(
 ) -> None:
     (tmp_path / "people.csv").write_text("q,text,who,label\nq1,Yes.,ann,3\n")
     command = ("import", "ratings", "people.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    (tmp_path / "ids.csv").write_text("text_id,text,who,label\nq1,Yes.,ann,3\n")
+    lacking = run("study", "reviewers", "ids.csv")
+    assert "has no column 'item'; did you mean text_id?" in lacking.err
     ended = run(*command, "--id-column", "q")
     assert (
         "has no column 'reviewer' or 'annotator'; name one that is there with --reviewer-column"
@@ -191,22 +194,19 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
 
-def test_the_labels_found_are_named_as_classes_and_their_order_is_said_to_be_a_guess(
+def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
     run: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,Yes,yes\nb,n/a,no\nc,,No\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
-    assert run(*command).err.splitlines()[-2:] == [
-        "--classes: in the order found, which is a guess; name them from low to high",
-        "next: jurygraph consensus r.jsonl --classes Yes,no",
-    ]
+    assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\nb,n/a,1\n")
     assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
-    (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\n")
-    repeated = (
-        "2 votes repeat an item and annotator; a file with a row for each label needs no import"
+    (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\na,2,1\n")
+    assert (
+        "wide.csv: 4 of 6 votes repeat an item and annotator; a file with a row for each label "
+        in run(*command).err
     )
-    assert repeated in run(*command).err.splitlines()
 
 
 def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(

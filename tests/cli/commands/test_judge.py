@@ -86,8 +86,9 @@ def test_options_name_the_columns_of_labels(
     ended = run(*command, "--id-column", "row", "--target-column", "gold")
     assert json.loads(ended.out)["judges"][0]["n"] == 4
     ended = run(*command, "--id-column", "row", "--target-column", "gold,row")
-    hint = "name one, or make a label of each by `jurygraph import wide … --rater-columns gold,row`"
-    assert f"has no column 'gold,row', but each of these as one; {hint}" in ended.err
+    hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
+    assert "has no column 'gold,row'; " in ended.err
+    assert f"; or {hint}\n" in ended.err
     ended = run(*command, "--id-column", "row")
     assert (
         "has no column 'label' or 'target'; name one that is there with --target-column"

@@ -182,7 +182,7 @@ NO_FORECAST = "no forecast of further labels: only method stableval has probabil
     ("settings", "rows", "columns", "limits"),
     [
         (
-            Settings(subsets=2),
+            Settings(subsets=2, compare=True),
             TWO,
             {},
             ["no row has an agent, and --compare needs agents, too", UNKNOWN, NO_FORECAST],

@@ -66,6 +66,19 @@ def test_a_given_scale_accepts_numbers_and_words(
     assert len(found.classes) == 3
 
 
+def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commonest_spelling() -> (
+    None
+):
+    labels = ["bug", "question", "Bug", "bug", "feature", None]
+    rows = [("a", f"x{place}", label) for place, label in enumerate(labels)]
+    found = collect_votes([votes_file(*rows)])
+    assert (found.classes, found.has_order) == (("bug", "feature", "question"), False)
+    assert found.label == ["bug", "question", "bug", "bug", "feature", None]
+    assert found.respelt == {"'Bug' as bug": 1}
+    ordered = collect_votes([votes_file(*rows)], classes=["question", "feature", "bug"])
+    assert (ordered.has_order, ordered.respelt) == (True, {"'Bug' as bug": 1})
+
+
 def test_the_requested_dimension_is_selected() -> None:
     found = collect_votes(
         [votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone"
@@ -95,7 +108,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
             "v.csv, line 2, field label: is the text 'goood', which is off the scale bad, good; did you mean good?",
         ),
         (
-            votes_file(("a", "x", "good"), ("b", "x", "bad")),
+            votes_file(("a", "x", "good"), ("b", "x", "bad"), agent=["m", "m"]),
             {},
             "v.csv, line 2, field label: is the text 'good', and only numbers have an order by themselves; ",
         ),
@@ -109,6 +122,16 @@ def test_gold_labels_are_converted_to_classes() -> None:
             {},
             "v.csv: 12 labels have 12 different values, which are no classes; `jurygraph study agreement "
             "--level interval` compares them as numbers; or write classes",
+        ),
+        (
+            votes_file(*((f"i{n}", "x", f"text {n}") for n in range(12))),
+            {},
+            "v.csv: 12 labels have 12 different values, which are no classes; name the column of the labels, or ",
+        ),
+        (
+            votes_file(("a", "x", "bug"), ("b", "x", "Bug")),
+            {},
+            "v.csv: every label is bug, and there is nothing to tell apart; name the whole scale with ",
         ),
         (
             votes_file(("a", "x", 1.0), ("b", "x", None)),

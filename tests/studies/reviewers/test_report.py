@@ -138,6 +138,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     assert first.startswith(f"all: {pair}: mean difference of errors")
     assert agreement.startswith("personalized with 8 examples agrees with people well: alpha 0.9")
     assert "It predicts 6" in words
+    assert "and judges are compared on " in words
     assert (
         "nearer than zero-shot (one judge for all, without examples): mean difference of errors 0.4"
         in words
@@ -146,7 +147,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
 
 def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> None:
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
-    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0}
+    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0, "answered": 9, "n": 9}
     for alpha, words in {
         (
             0.1,
@@ -162,7 +163,14 @@ def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
-    row = {"dimension": None, "shots": 0, "coverage": 1.0, "alternative_annotator": test}
+    row = {
+        "dimension": None,
+        "shots": 0,
+        "coverage": 1.0,
+        "answered": 9,
+        "n": 9,
+        "alternative_annotator": test,
+    }
     judges = []
     for name, error in (("aggregate", 0.5), ("personalized", 0.9)):
         figures = {"mae": IntervalCell(error, 0.4, 1.0), "alpha": IntervalCell(0.8, 0.7, 0.9)}
