@@ -206,6 +206,11 @@ def test_means_of_agents_for_which_not_all_applies_are_not_taken_for_alike(
     shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
     assert "+ 2 not applicable" in shown
     assert "so that means of agents may rest on different components\n" in shown
+    table = [line.split() for line in run("show", "own/run").out.splitlines()]
+    columns = {name: [row[index] for row in table[2:]] for index, name in enumerate(table[0])}
+    assert columns["best"][columns["grounded"].index("-")] < max(columns["best"])
+    named = run("show", "own/run", "--columns", "best", "--sort", "best").out.splitlines()[2:]
+    assert [line.split()[1] for line in named] == sorted(columns["best"])
 
 
 def test_chats_in_the_form_of_sharegpt_are_read(folder: Path, run: Command) -> None:
