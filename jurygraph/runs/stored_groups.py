@@ -46,8 +46,8 @@ class TraceWithoutTexts(NamedTuple):
             for spec, value in zip(self.decision.specs, self.reward["terms"], strict=True)
             if value is not None
         ]
-        low, high = self.decision.clip or (-inf, inf)
-        return min(max(fsum(points) * self.decision.scale, low), high)
+        _, high = self.decision.clip or (0.0, inf)
+        return min(fsum(points) * self.decision.scale, high)
 
     @property
     def span(self) -> tuple[float, float]:

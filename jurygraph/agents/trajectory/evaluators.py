@@ -86,6 +86,7 @@ class ToolsMatch(TrajectoryEvaluator):
 
     name = "tools.match"
     needs_the_end = True
+    task_fields = ("reference_messages", "reference_actions")
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -170,6 +171,7 @@ class ToolsValid(TrajectoryEvaluator):
     """
 
     name = "tools.valid"
+    task_fields = ("tools",)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if view.tools:
