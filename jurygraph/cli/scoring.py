@@ -265,9 +265,9 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Fore
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
-    for (name, missing), number in forecaster.lacking.items():
-        share = f"{number} of {expected.tasks} tasks lack what it needs ({missing})"
-        print_message(f"{name}: {share}; give it to them, or take {name} out")
+    for needs, number in forecaster.lacking.items():
+        remedy = "give it to them, or take the evaluator out"
+        print_message(f"{number} of {expected.tasks} tasks lack what {needs}; {remedy}")
     return expected
 
 

@@ -41,13 +41,10 @@ class TraceWithoutTexts(NamedTuple):
     @property
     def best(self) -> float:
         """Return the reward with every component that applies at its best, before gates."""
-        points = [
-            max(spec.weight, 0.0, spec.weight * value)
-            for spec, value in zip(self.decision.specs, self.reward["terms"], strict=True)
-            if value is not None
-        ]
+        terms = zip(self.decision.specs, self.reward["terms"], strict=True)
+        points = fsum(max(spec.weight, 0.0) for spec, value in terms if value is not None)
         _, high = self.decision.clip or (0.0, inf)
-        return min(fsum(points) * self.decision.scale, high)
+        return min(points * self.decision.scale, high)
 
     @property
     def span(self) -> tuple[float, float]:
