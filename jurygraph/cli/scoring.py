@@ -266,8 +266,8 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Fore
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
     for needs, number in forecaster.lacking.items():
-        remedy = "give it to them, or take the evaluator out"
-        print_message(f"{number} of {expected.tasks} tasks lack what {needs}; {remedy}")
+        lack = f"{number} of {expected.tasks} tasks lack what {needs}"
+        print_message(f"{lack}; give it to them, or take the evaluator out")
     return expected
 
 

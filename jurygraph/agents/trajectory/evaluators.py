@@ -311,8 +311,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
         messages = messages_of(inputs.response)
         assistant_messages = [message for message in messages if message.role == "assistant"]
         calls = calls_of(messages)
-        texts = [message.text for message in assistant_messages]
-        texts += [call.text for call in calls]
+        texts = [message.text for message in assistant_messages] + [call.text for call in calls]
         counts = {
             "max_calls": len(calls),
             "max_turns": len(assistant_messages),
