@@ -18,6 +18,10 @@ from jurygraph.cli.streams import ExitCode
 from jurygraph.interchange.readers import READERS, TRIAL_READERS
 from jurygraph.models.factory import BACKENDS
 from jurygraph.schema import Config
+from jurygraph.sources import parse_config
+from jurygraph.sources.config import Document
+from tests.pages import ROOT, blocks
+from tests.rows import all_rows
 
 FILE = Path(__file__).parent.parent / "docs" / "reference.md"
 PAGE = FILE.read_text(encoding="utf-8")
@@ -78,6 +82,24 @@ def test_the_keys_below_a_key_are_all_named(key: str) -> None:
         if hasattr(one, "model_fields")
     )
     assert set(re.findall(r"`(\w+)`", row)) - {key} == set(below.model_fields)
+
+
+@all_rows(
+    "block",
+    [
+        block
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "jurygraph" / "SKILL.md"]
+        for block in blocks(page.read_text(encoding="utf-8"), "yaml")
+    ],
+)
+def test_a_block_of_yaml_is_a_config_or_a_part_of_one(block: str) -> None:
+    """Also on pages without a command, or whose config no command reads. `tools` are those of an evaluator."""
+    config = Document(block).value
+    if set(config) == {"tools"}:
+        config = {"evaluators": [{"use": "criteria", **config}]}
+    if "preset" not in config:
+        config.setdefault("evaluators", ["maths.accuracy"])
+    parse_config(config)
 
 
 def describe_type(schema: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.sources import read_tasks
+from jurygraph.sources.config import Document
 from tests.command import run_command, run_script
 from tests.interchange import published, test_gear_graphs
 from tests.interchange import test_qags as qags
@@ -717,6 +718,28 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     # The last three: zero-shot, then with the other's scores as examples, and with the own ones.
     assert errors["ann"][-3:] == ["3.750", "3.750", "0.250"]
     assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]
+
+
+def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any() -> None:
+    (config,) = blocks(read_page("docs/conversations.md"), "yaml")
+    call = {"id": "1", "function": {"name": "move", "arguments": "{}"}}
+    chats = {
+        name: [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "moved B-101"},
+            {"role": "assistant", "content": text},
+        ]
+        for name, text in {
+            "plain": "Done.",
+            "right": "B-101 is moved.",
+            "invented": "It is 40 euros.",
+        }.items()
+    }
+    tool = {"function": {"name": "move", "parameters": {"type": "object"}}}
+    task = jg.Task(id="t", query="Move it.", tools=[tool], reference_actions=[{"name": "move"}])
+    with jg.Jury.from_config(Document(config).value) as jury:
+        traces = jury.score(task, [jg.Response(id=one, messages=chats[one]) for one in chats])
+    assert [trace.reward.value for trace in traces] == [1.0, 1.0, 0.75]
 
 
 PYTEST = read_page("docs/pytest.md")

@@ -187,7 +187,8 @@ class Evaluator(Configurable, ABC):
     evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
     params; a run then keeps it fixed (see `EvaluatorRecord`). `sees` is the part of a conversation that is the text of
     the response which it gets; None is the default of its layer (`Question.shown_part`). One that `reads_context` shows
-    a model the task's passages. One that `needs_the_end` of a conversation judges no single turns.
+    a model the task's passages. One that `needs_the_end` of a conversation judges no single turns. It abstains where a
+    task has none of its `task_fields`.
     """
 
     version: str = "1"
@@ -209,6 +210,7 @@ class Evaluator(Configurable, ABC):
     sees: Sees | None = None
     reads_context: bool = False
     needs_the_end: bool = False
+    task_fields: tuple[str, ...] = ()
 
     @property
     def branch(self) -> Branch:

@@ -265,6 +265,9 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Fore
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
+    for needs, number in forecaster.lacking.items():
+        lack = f"{number} of {expected.tasks} tasks lack what {needs}"
+        print_message(f"{lack}; give it to them, or take the evaluator out")
     return expected
 
 

@@ -510,7 +510,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         term = component.term
         if term.contribution is None:
             absent_components.append(term.name)
-        elif term.weight == 0:
+        elif term.weight == 0 and not component.counts_elsewhere:
             value = format_plain(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
     if absent_components:

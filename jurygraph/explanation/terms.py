@@ -352,6 +352,11 @@ class ExplainedTerm:
         names = chain.from_iterable(use.questions for use in self.inputs.values())
         return self._explained_trace.of_questions(dict.fromkeys(names))
 
+    @property
+    def counts_elsewhere(self) -> bool:
+        """Return True for a term of weight 0 whose verdicts count in another component, or in a gate."""
+        return any(verdict.direction for verdict in self.verdicts)
+
     def mean_of(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
         mean_and_cells = self._mean(self.inputs[name], "counted")

@@ -258,7 +258,7 @@ def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> N
     for name, change in response_changes(scored, group.responses).items():
         if change != ERASED_CHANGE:
             problem = f"response {quote(name)} {change}"
-            hint = "give it another step, or leave the step out"
+            hint = "give it another step, or leave the step out (such groups are counted on from the last step)"
             raise InputError(
                 f"group {quote(group.name)} is stored with other responses: {problem}; {hint}"
             )

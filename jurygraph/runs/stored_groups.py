@@ -1,6 +1,7 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from collections.abc import Iterator, Sequence
+from math import fsum, inf
 from sys import intern
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class TraceWithoutTexts(NamedTuple):
 
     `value` is the reward, None where it failed; `coverage` is the judged share of the weight, in [0, 1]. `record` and
     `body` are those of the run that holds the verdicts. `own_record` is that of this run, and its `reward` is packed as
-    `unpack_reward` reads it; the components have the given `names`.
+    `unpack_reward` reads it; the components, those of the `decision`, have the given `names`.
     """
 
     response_id: str
@@ -35,6 +36,15 @@ class TraceWithoutTexts(NamedTuple):
     own_record: Record
     reward: Body
     names: Sequence[str]
+    decision: Decision
+
+    @property
+    def best(self) -> float:
+        """Return the reward with every component that applies at its best, before gates."""
+        terms = zip(self.decision.specs, self.reward["terms"], strict=True)
+        points = fsum(max(spec.weight, 0.0) for spec, value in terms if value is not None)
+        _, high = self.decision.clip or (0.0, inf)
+        return min(points * self.decision.scale, high)
 
     @property
     def span(self) -> tuple[float, float]:
@@ -146,9 +156,9 @@ def _build_group(
 ) -> StoredGroup:
     """Return a group with its traces; `plan` has the digests of its survey and its decision."""
     survey, decision = plan
-    names = [spec.name for spec in run.decision(decision).specs]
+    rules = run.decision(decision)
     members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
-    traces = [_build_trace(run, member, own_records, names) for member in members]
+    traces = [_build_trace(run, member, own_records, rules) for member in members]
     return StoredGroup(record, body, survey, decision, traces)
 
 
@@ -175,7 +185,7 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
 
 
 def _build_trace(
-    run: Run, record: Record, own_records: Iterator[Record] | None, names: Sequence[str]
+    run: Run, record: Record, own_records: Iterator[Record] | None, decision: Decision
 ) -> TraceWithoutTexts:
     own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
@@ -195,7 +205,8 @@ def _build_trace(
         body=body,
         own_record=own_record,
         reward=reward,
-        names=names,
+        names=[spec.name for spec in decision.specs],
+        decision=decision,
     )
 
 

@@ -78,14 +78,15 @@ _COLUMNS: Mapping[str, RewardColumn] = {
         RewardColumn("agent", attrgetter("agent"), True),
         RewardColumn("status", _status, True),
         RewardColumn("reward", attrgetter("value")),
+        RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
         RewardColumn("gates", _gate_names, True),
         RewardColumn("disagreement", _disagreement),
         RewardColumn("unsupported", _count_unsupported),
     )
 }
-_FIXED_COLUMNS = ("response", "agent", "status", "reward", "coverage")
-"""Columns that are shown by default; the others, and `query`, only if they are named."""
+_FIXED_COLUMNS = ("response", "agent", "status", "reward", "best", "coverage")
+"""Columns that are shown by default, `best` where it differs; the others, and `query`, only if they are named."""
 _MAX_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
 PREDICTED_PREFIX = "predicted."
@@ -192,7 +193,8 @@ class RewardTable:
 def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
-    Raises `InputError` for an unknown column or agent.
+    `best` is a column by default where it differs because components do not apply to some responses. Raises
+    `InputError` for an unknown column or agent.
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
         FindingCounts,
@@ -200,6 +202,7 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
         count_findings,
     )
 
+    is_default = names is None
     if names is None:
         names = [*_FIXED_COLUMNS, *_name_components(run)]
         predicted_columns = name_predictions(run)
@@ -221,6 +224,11 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
         rewards.append(trace.value)
         parts.add(trace.reward, trace.names)
         is_any_unsupported |= any("unsupported" in verdict for verdict in trace.body["verdicts"])
+    if is_default:
+        index = columns.index(_COLUMNS["best"])
+        if len({row[index] for row in rows}) < 2:
+            for values in (columns, *rows):
+                del values[index]
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run) if is_any_unsupported else FindingCounts()
     return RewardTable(

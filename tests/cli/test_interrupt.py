@@ -98,7 +98,8 @@ def test_a_run_that_was_stopped_resumes_with_the_same_result(
     assert "interrupted; finished tasks are kept in" in stopped.err
     kept = traces(run, tmp_path / "run")
     assert (
-        f"{len(kept) // 2} of {NUMBER} tasks are scored so far" in run("show", tmp_path / "run").err
+        f"{len(kept) // 2} of {NUMBER} tasks of the whole run are scored so far"
+        in run("show", tmp_path / "run").err
     )
     assert run("verify", tmp_path / "run").code == 0
     resumed = run(*command, tmp_path / "run")
@@ -151,7 +152,7 @@ def test_no_other_command_writes_a_run_that_is_being_scored(
 def test_a_run_that_is_being_scored_can_be_read(written_run: Path, run: Command, tmp_path: Path):
     shown = run("show", written_run)
     assert len(shown.out.splitlines()) == 2 + 2
-    assert "1 of 2 tasks are scored" in shown.err
+    assert "1 of 2 tasks of the whole run are scored" in shown.err
     for command in (
         ("explain", written_run, "--response", "door/a"),
         ("export", written_run, "--to", "csv"),

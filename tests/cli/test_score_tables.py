@@ -206,6 +206,11 @@ def test_means_of_agents_for_which_not_all_applies_are_not_taken_for_alike(
     shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
     assert "+ 2 not applicable" in shown
     assert "so that means of agents may rest on different components\n" in shown
+    table = [line.split() for line in run("show", "own/run").out.splitlines()]
+    columns = {name: [row[index] for row in table[2:]] for index, name in enumerate(table[0])}
+    assert columns["best"][columns["grounded"].index("-")] < max(columns["best"])
+    named = run("show", "own/run", "--columns", "best", "--sort", "best").out.splitlines()[2:]
+    assert [line.split()[1] for line in named] == sorted(columns["best"])
 
 
 def test_chats_in_the_form_of_sharegpt_are_read(folder: Path, run: Command) -> None:
@@ -322,16 +327,10 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
     (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
-    scored = run(
-        "score",
-        "chats.jsonl",
-        "--set",
-        "evaluators=[tools.match]",
-        "--set",
-        "reward={}",
-        "--out",
-        "run",
-    )
+    words = ("score", "chats.jsonl", "--set", "evaluators=[tools.match]", "--set", "reward={}")
+    lacks = "1 of 1 tasks lack what tools.match needs: reference_messages or reference_actions"
+    assert f"{lacks}; give it to them" in run(*words, "--dry-run").err
+    scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (
         "tools.match: 1 of 1 tasks lack what it needs (first row-1: the task has neither reference_messages nor "

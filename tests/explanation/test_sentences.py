@@ -179,6 +179,12 @@ def test_each_term_is_weight_times_value_and_they_add_up():
     ]
 
 
+def test_a_part_that_another_component_counts_is_not_said_to_have_no_points() -> None:
+    rules = Decision(specs=(component("c", "mean", *AB), spec("a", 0.0), spec("d", 0.0)))
+    shown = explanation_sentences(decide(rules, LOW, HIGH, verdict("d", score=0.5)), rules)
+    assert [line for line in shown if "Weight 0" in line] == ["Weight 0, no points: d 0.5."]
+
+
 @given(st.lists(st.tuples(finite(-5, 5), finite(0, 1)), min_size=1, max_size=6))
 def test_points_are_weight_times_value_and_the_most_expensive_come_first(
     drawn: list[tuple[float, float]],

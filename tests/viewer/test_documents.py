@@ -209,7 +209,7 @@ def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
 
 def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:
     ended = run_command("report", letters, "-o", tmp_path / "report.html")
-    assert "2 groups of 2 tasks are recorded so far; `jurygraph close" in ended.err
+    assert "2 groups of 2 tasks are in the whole run so far; `jurygraph close" in ended.err
 
 
 @all_rows(

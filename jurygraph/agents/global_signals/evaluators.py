@@ -34,6 +34,7 @@ class Similarity(BatchEvaluator):
         """A name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2."""
 
     name = "similarity"
+    task_fields = ("reference",)
     branch: Branch = "specialists"
     layer: Layer = "model"
     bounds_its_time = True

@@ -52,6 +52,7 @@ class Accuracy(Evaluator):
         """The number of parallel processes."""
 
     name = "maths.accuracy"
+    task_fields = ("reference",)
     bounds_its_time = True
 
     settings: Params

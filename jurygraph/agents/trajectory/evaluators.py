@@ -86,22 +86,33 @@ class ToolsMatch(TrajectoryEvaluator):
 
     name = "tools.match"
     needs_the_end = True
+    task_fields = ("reference_messages", "reference_actions")
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """Refuse a name in `only` that is no tool of the task, and an action's that is nearly one.
+        """Refuse a name in `only` that is no tool of the task, an action's that is nearly one, and an argument of an
+        action that its tool's schema excludes.
 
-        The first would compare nothing and match everything; the second would match nothing.
+        The first would compare nothing and match everything; the others would match nothing.
         """
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
-            tool_names = {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
-            where = f"task {view.id!r}: {self.name}"
+            schemas: dict[str, Any] = {
+                str(tool.get("name")): tool.get("parameters")
+                for tool in tools
+                if isinstance(tool, Mapping)
+            }
+            where = f"task {view.id!r}: {self.name}: reference_actions"
             for action in view.reference_actions or ():  # which may know more tools than the task
-                if nearest_name(action.name, tool_names, likeness=0.8):
-                    require_known(f"{where}: reference_actions", [action.name], tool_names, "tool")
-            tool_names |= {call.name for call in self._wanted_calls(view, ())}
-            require_known(f"{where}: params.only", self.settings.only, tool_names, "tool")
+                if nearest_name(action.name, schemas, likeness=0.8):
+                    require_known(where, [action.name], schemas, "tool")
+                schema = schemas.get(action.name)
+                if isinstance(schema, Mapping) and schema.get("additionalProperties") is False:
+                    kind = f"argument of {action.name}"
+                    require_known(where, action.arguments, schema.get("properties", ()), kind)
+            tool_names = {*schemas, *(call.name for call in self._wanted_calls(view, ()))}
+            where = f"task {view.id!r}: its `tools` lack what params.only names"
+            require_known(where, self.settings.only, tool_names, "tool")
         return super().questions(view)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
@@ -120,17 +131,13 @@ class ToolsMatch(TrajectoryEvaluator):
         extra_calls = find_unmatched(calls, wanted_calls, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
+        is_matched = not (missing_calls or extra_calls)  # then there are as many on both sides
         if mode == "strict" and reference is not None:
             difference = first_difference(messages, reference, rule, settings.only)
             if difference:
                 problems.append(difference)
-        elif mode == "strict" and not missing_calls and not extra_calls:
-            pairs = zip(calls, wanted_calls, strict=False)
-            is_in_order = len(calls) == len(wanted_calls) and all(
-                rule.matches(*pair) for pair in pairs
-            )
-            if not is_in_order:
-                problems.append("the calls are in another order")
+        elif mode == "strict" and is_matched and not all(map(rule.matches, calls, wanted_calls)):
+            problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_list_calls(missing_calls)}")
         if mode != "superset" and extra_calls:
@@ -153,14 +160,11 @@ class ToolsMatch(TrajectoryEvaluator):
     def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
         if task.reference_messages is not None:
             return calls_of(task.reference_messages, only)
-        calls: list[MadeCall] = []
-        for action in task.reference_actions or ():
-            if not only or action.name in only:
-                written_arguments = canonical_json(action.arguments).decode()
-                calls.append(
-                    MadeCall(-1, len(calls), action.name, action.arguments, written_arguments)
-                )
-        return calls
+        return [
+            MadeCall(-1, index, call.name, call.arguments, canonical_json(call.arguments).decode())
+            for index, call in enumerate(task.reference_actions or ())
+            if not only or call.name in only
+        ]
 
 
 class ToolsValid(TrajectoryEvaluator):
@@ -170,6 +174,7 @@ class ToolsValid(TrajectoryEvaluator):
     """
 
     name = "tools.valid"
+    task_fields = ("tools",)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if view.tools:
@@ -298,7 +303,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        if not any(limit is not None for limit in self.settings.model_dump().values()):
+        if not self.settings.model_dump(exclude_none=True):
             names = ", ".join(type(self.settings).model_fields)
             raise ConfigError(f"{self.name}: params: set a limit, one of {names}")
 
@@ -306,8 +311,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
         messages = messages_of(inputs.response)
         assistant_messages = [message for message in messages if message.role == "assistant"]
         calls = calls_of(messages)
-        texts = [message.text for message in assistant_messages]
-        texts += [call.text for call in calls]
+        texts = [message.text for message in assistant_messages] + [call.text for call in calls]
         counts = {
             "max_calls": len(calls),
             "max_turns": len(assistant_messages),
@@ -315,9 +319,7 @@ class TrajectoryBudget(TrajectoryEvaluator):
         }
         score = 1.0
         reasons = []
-        for name, limit in self.settings.model_dump().items():
-            if limit is None:
-                continue
+        for name, limit in self.settings.model_dump(exclude_none=True).items():
             count = counts[name]
             reasons.append(f"{count} {name.removeprefix('max_')}, at most {limit}")
             if count > limit:
@@ -352,10 +354,14 @@ class TrajectoryLoops(TrajectoryEvaluator):
                 earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")
-        reason = f"{len(repetitions)} of {count} calls and texts are repetitions"
-        reason = "; ".join([reason, *repetitions[:_MAX_LISTED]])
+        share = f"{len(repetitions)} of {count} calls and texts are repetitions"
         score = (count - len(repetitions)) / count
-        return Verdict(score=score, met=not repetitions, native=len(repetitions), reason=reason)
+        return Verdict(
+            score=score,
+            met=not repetitions,
+            native=len(repetitions),
+            reason="; ".join([share, *repetitions[:_MAX_LISTED]]),
+        )
 
 
 def _steps_of(
@@ -391,9 +397,8 @@ class GroundedAnswer(TrajectoryEvaluator):
             texts = [query]
         else:
             texts = [message.text for message in query if message.role != "assistant"]
-        for message in messages_of(inputs.response):
-            if message.role in ("tool", "user"):
-                texts.append(message.text)
+        messages = messages_of(inputs.response)
+        texts += [message.text for message in messages if message.role in ("tool", "user")]
         source = "\n".join(texts)
         known_figures = _figures_of(IndexedText(source))
         figures = _figures_of(IndexedText(str(answer)))
@@ -407,20 +412,15 @@ class GroundedAnswer(TrajectoryEvaluator):
         grounded_count = len(figures) - len(ungrounded_values)
         score = grounded_count / len(figures)
         reason = f"{grounded_count} of {len(figures)} numbers and codes are in the results of tools"
-        if ungrounded_values:
-            values_text = ", ".join(
-                quote(passage.text) for passage in ungrounded_values[:_MAX_LISTED]
-            )
-            reason += f"; not there: {values_text}"
-        evidence = tuple(
-            _evidence_at(answer, passage) for passage in ungrounded_values[:_MAX_LISTED]
-        )
+        listed_values = ungrounded_values[:_MAX_LISTED]
+        if listed_values:
+            reason += f"; not there: {', '.join(quote(passage.text) for passage in listed_values)}"
         return Verdict(
             score=score,
             met=not ungrounded_values,
             native=len(figures),
             reason=reason,
-            evidence=evidence,
+            evidence=tuple(_evidence_at(answer, passage) for passage in listed_values),
         )
 
 

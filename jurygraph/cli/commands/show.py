@@ -134,10 +134,12 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
 
 def print_if_unfinished(run: Run) -> None:
     if run.header.is_open_ended and not run.is_closed:
-        groups = f"{run.tasks_scored} groups of {run.tasks_planned} tasks are recorded so far"
+        groups = (
+            f"{run.tasks_scored} groups of {run.tasks_planned} tasks are in the whole run so far"
+        )
         print_message(f"{groups}; `jurygraph close {shell_quote(run.folder)}` ends the run")
     elif not run.is_closed:
-        state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks are scored so far"
+        state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks of the whole run are scored so far"
         print_message(f"{state}; the same score command continues, without --limit if it has one")
 
 

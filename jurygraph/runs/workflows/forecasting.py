@@ -1,5 +1,6 @@
 """Forecast the verdicts and calls, and the costs, of scoring the tasks that are left. Nothing is sent or written."""
 
+from collections import Counter
 from contextlib import ExitStack, closing
 
 from jurygraph.display import ProgressCallback
@@ -17,7 +18,8 @@ from jurygraph.schema import Response, Task
 class Forecaster:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
-    `plan_notes` are those of the plans so far.
+    `plan_notes` are those of the plans so far. `lacking` has the number of tasks without what an evaluator needs, by
+    a sentence on that.
     """
 
     def __init__(self, job: TaskFileJob, stored_work: StoredWork) -> None:
@@ -26,6 +28,7 @@ class Forecaster:
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
         self.plan_notes = PlanNotes()
+        self.lacking: Counter[str] = Counter()
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -79,6 +82,11 @@ class Forecaster:
         self.plan_notes.add(plan)
         reusable = self._job.find_reusable_results(task, responses, plan)
         questions = plan.survey.questions
+        for question in questions:
+            fields = jury.evaluators[question.evaluator].task_fields
+            view = plan.survey.views[question.view]
+            if fields and all(getattr(view, name) is None for name in fields):
+                self.lacking[f"{question.evaluator} needs: {' or '.join(fields)}"] += 1
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)

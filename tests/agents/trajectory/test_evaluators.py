@@ -203,7 +203,9 @@ def test_a_schema_whose_references_lead_nowhere_is_an_error_of_the_plan(referenc
 
 
 def test_a_name_in_only_that_is_no_tool_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"params\.only: there is no tool 'bok'; did you mean book"):
+    with pytest.raises(
+        PlanError, match=r"params\.only.*: there is no tool 'bok'; did you mean book"
+    ):
         judge(
             "tools.match", "Done.", params={"only": ["bok"]}, tools=TOOLS, reference_actions=ACTIONS
         )
@@ -213,6 +215,15 @@ def test_an_action_that_is_no_tool_is_refused() -> None:
     actions = [{"name": "bok", "arguments": {}}]
     with pytest.raises(PlanError, match=r"reference_actions: there is no tool 'bok'; did you mean"):
         judge("tools.match", BOOKED, tools=TOOLS, reference_actions=actions)
+
+
+def test_an_argument_of_an_action_that_its_tool_excludes_is_refused() -> None:
+    schema = {**TOOLS[0]["function"]["parameters"], "additionalProperties": False}
+    tools = [{"function": {"name": "book", "parameters": schema}}]
+    assert judge("tools.match", BOOKED, tools=tools, reference_actions=ACTIONS).score == 1.0
+    actions = [{"name": "book", "arguments": {"m": 2}}]
+    with pytest.raises(PlanError, match=r"reference_actions: there is no argument of book 'm'"):
+        judge("tools.match", BOOKED, tools=tools, reference_actions=actions)
 
 
 def test_results_are_those_of_their_calls_where_ids_come_again() -> None:
