@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from inspect import isawaitable
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import fsum
 from pathlib import Path
 from threading import Lock
@@ -334,6 +334,7 @@ class JuryScorer:
                 values[index] = value
                 factors[index] = filled_rewards.factor
         all_traces = [trace for trace in traces if trace is not None]
+        self._warn_of_quotations(all_traces)
         _log_metrics(columns.get("log_metric"), self._name, all_traces, factors)
         _log_columns(columns.get("log_extra"), self._name, all_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in all_traces])
@@ -345,6 +346,17 @@ class JuryScorer:
             self._warn(
                 "%d of the %d rewards of a group failed (%s)%s (said once; %s/failed has the share of all)",
                 *(len(failed_ids), len(group), failed_ids[0], why, self._name),
+            )
+
+    def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
+        """Log the first findings that count as the worst, whatever the judge said: they may turn the order round."""
+        verdicts = chain.from_iterable(trace.verdicts for trace in traces)
+        worst = next((verdict for verdict in verdicts if verdict.is_worst_case), None)
+        if worst is not None:
+            self._warn(
+                "a finding on %s had no quotation that counts, so that it has the worst score: %s (said once; if the "
+                "judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`)",
+                *(worst.about, worst.reason),
             )
 
     def _fill(self, rewards: RewardValues, batch: "_Batch", why: str) -> FilledRewards:

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import inspect
+import json
 import logging
 import pickle
 import re
@@ -20,6 +21,8 @@ from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function
 from jurygraph.schema import Config, EvaluatorUse
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, PAIRS, QUESTIONS, Trainer, texts
+from tests.models.judge_scripts import requested_items
+from tests.models.server import reply_with, run_server
 from tests.rows import all_rows
 
 REWARDS = [0.25, 0.5, None, 1.0]
@@ -273,6 +276,26 @@ def test_a_jury_of_pairs_refuses_a_part_of_a_group(
         for _ in range(2):
             call(unknown, [QUESTIONS[0]], ["a"])
     assert len([record for record in caplog.records if "group_size" in record.message]) == 1
+
+
+def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    met = {"reason": "It thanks.", "quotes": ["Thank you."], "met": True, "probability": 0.9}
+    with run_server(
+        lambda body, _: reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
+    ) as server:
+        config = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "evaluators": [{"use": "criteria", "params": {"criteria": ["It is polite."]}}],
+            "calls": {"cache": False},
+        }
+        function = reward_function(config)
+        opened.append(function)
+        for _ in range(2):
+            assert call(function, ["Hello?"], ["Thank you. It has two."]) == [0.0]
+    assert caplog.text.count("had no quotation that counts") == 1
+    assert "evidence: preferred" in caplog.text
 
 
 def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
