@@ -527,20 +527,25 @@ def describe_sum(lines: Sequence[PointsLine]) -> str:
 
 def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     reward = explained_trace.trace.reward
-    decision = explained_trace.decision
     terms = {component.term.name: component for component in explained_trace.terms}
     for gate in reward.gates:
         yield _describe_gate(gate, terms)
-    for change in reward.adjustments:
+    yield from (f"{step}." for step in describe_last_steps(explained_trace))
+    if not reward.weights_fixed:
+        yield "The weights were not fixed before the response was seen."
+
+
+def describe_last_steps(explained_trace: ExplainedTrace) -> Iterator[str]:
+    """Yield how scale and clip changed the reward, if they did."""
+    decision = explained_trace.decision
+    for change in explained_trace.trace.reward.adjustments:
         before = format_plain(change.before)
         after = format_plain(change.after)
         if change.name == "scale":
-            yield f"Scale: {before} × {format_factor(decision.scale)} = {after}."
+            yield f"Scale: {before} × {format_factor(decision.scale)} = {after}"
         if change.name == "clip" and decision.clip is not None:
             low, high = map(format_plain, decision.clip)
-            yield f"Clip to {low} to {high}: {before} → {after}."
-    if not reward.weights_fixed:
-        yield "The weights were not fixed before the response was seen."
+            yield f"Clip to {low} to {high}: {before} → {after}"
 
 
 def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:

@@ -56,9 +56,10 @@ def _read_structure(value: Any) -> Any:
 
 
 def _read_rubric(value: Any) -> Any:
-    """Return a rubric; a text that is no JSON, or a list, has criteria as in a table."""
+    """Return a rubric; a list, or a text that does not begin as JSON, has criteria as in a table."""
     rubric = _read_structure(value)
-    return make_rubric(rubric) if isinstance(rubric, str | list) else rubric
+    is_broken = isinstance(rubric, str) and rubric.lstrip().startswith(("{", "["))
+    return make_rubric(rubric) if isinstance(rubric, str | list) and not is_broken else rubric
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -83,7 +83,7 @@ class OpenEndedRecorder:
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
-        """Hashes of the ids of the stored responses: most ids are new, and to look one up waits for the writer."""
+        """Hashes of the ids of the appended responses: most ids are new, and to look one up waits for the writer."""
         self._tasks = set(self._run.ledger.keys("task"))
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
@@ -204,11 +204,12 @@ class OpenEndedRecorder:
         committed = asyncio.get_running_loop().create_future()
         with self._guard:  # two groups of a new task do not both bring its plan
             self._recorder.append(list(self._drafts(group, traces, plan)), committed)
+            # before the wait, which may be cancelled while the group becomes durable
+            self._id_hashes.update(hash(response.id) for response in group.responses)
         await committed
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
-            self._id_hashes.update(hash(response.id) for response in group.responses)
             self._keep_plan(plan)
 
     def _drafts(self, group: Group, traces: Sequence[Trace], plan: Plan) -> Iterator[RecordDraft]:

@@ -43,8 +43,8 @@ class TraceWithoutTexts(NamedTuple):
         """Return the reward with every component that applies at its best, before gates."""
         terms = zip(self.decision.specs, self.reward["terms"], strict=True)
         points = fsum(max(spec.weight, 0.0) for spec, value in terms if value is not None)
-        _, high = self.decision.clip or (0.0, inf)
-        return min(points * self.decision.scale, high)
+        low, high = self.decision.clip or (-inf, inf)
+        return min(max(points * self.decision.scale, low), high)
 
     @property
     def span(self) -> tuple[float, float]:

@@ -180,7 +180,9 @@ def _refuse_others(earlier_consensus: SavedConsensus, new_consensus: SavedConsen
     for name in ("classes", "values", "preset", "method", "settings"):
         if getattr(earlier_consensus, name) != getattr(new_consensus, name):
             hint = "give the options of that consensus"
-            if name == "classes":
+            if not earlier_consensus.values and name in ("classes", "values"):
+                hint = "leave out --classes: its classes have no order"
+            elif name == "classes":
                 classes = ",".join(map(format_label, earlier_consensus.classes))
                 hint = f"give that consensus's: --classes {shell_quote(classes)}"
             raise InputError(f"--before: has other {name}; {hint}")

@@ -206,7 +206,8 @@ def view_rewards(run: Run, selection: Selection, names: Sequence[str] | None) ->
     if names is None:
         names = [*_FIXED_COLUMNS, *_name_components(run)]
         predicted_columns = name_predictions(run)
-        if len(names) + len(predicted_columns) <= _MAX_COLUMNS:
+        # without `best`, which most tables leave out
+        if len(names) - 1 + len(predicted_columns) <= _MAX_COLUMNS:
             names += predicted_columns
     scores = _read_scores(run)
     columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]

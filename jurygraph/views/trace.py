@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from jurygraph.decision.decide import explain_note
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import CriterionTexts, PointsLine, by_cost, describe_sum
+from jurygraph.explanation.points import (
+    CriterionTexts,
+    PointsLine,
+    by_cost,
+    describe_last_steps,
+    describe_sum,
+)
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, combiner_of
 from jurygraph.messages import format_plain, join_names, quote_words
@@ -104,6 +110,7 @@ def summarize_losses(explanation: Explanation, criteria: CriterionTexts) -> str:
     if absent:
         sentences.append(f"Not applicable, no effect: {join_names(absent)}")
     sentences.append(f"Sum: {describe_sum(explanation.lines)}")
+    sentences += describe_last_steps(explanation.explained)
     if reward.status == "degraded":
         sentences.append(describe_failure(explanation.trace))
     return "\n".join(sentences)

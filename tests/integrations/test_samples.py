@@ -58,6 +58,12 @@ def test_a_rubric_may_be_lines_or_a_list_as_in_a_table(rubric: Any) -> None:
     assert criteria == [("c1", "It is far.", 1.0), ("c2", "It is round.", 1.0)]
 
 
+@pytest.mark.parametrize("rubric", ['{"criteria": [{"id": "far"', '["It is far.", '])
+def test_a_rubric_of_broken_json_is_no_line_of_criteria(rubric: str) -> None:
+    with pytest.raises(InputError, match=r"`rubric`: is the text .*; write an object"):
+        read_tasks(["How far?"], [{"rubric": rubric}], {"rubric": "rubric"})
+
+
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(InputError, match="has no column 'solution'; it has answer, task_id"):
         read_tasks(["2 + 2?"], [{"answer": "4", "task_id": "a"}], {"reference": "solution"})

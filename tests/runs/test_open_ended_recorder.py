@@ -14,6 +14,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.recorder import RunRecorder
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.erasure import erase
@@ -100,6 +101,27 @@ def test_an_id_that_comes_from_a_group_is_no_other_response_s(tmp_path: Path) ->
             jury.score(TASK.model_copy(update={"id": "a"}), ["9"], phase="b@c")
     with check(tmp_path / "run") as run:
         assert ids(list(run.traces())) == ["eggs@3/1", "a@b@c:1/1"]
+
+
+def test_an_id_of_a_group_that_was_cancelled_while_it_became_durable_is_not_stored_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response = jg.Response(id="mine", text="9")
+    with jg.Jury(**CODE, record=tmp_path / "run") as jury:
+        append = RunRecorder.append
+
+        def append_and_cancel(*arguments: Any) -> None:
+            append(*arguments)
+            for task in asyncio.all_tasks():
+                task.cancel()
+
+        with monkeypatch.context() as patches:
+            patches.setattr(RunRecorder, "append", append_and_cancel)
+            with pytest.raises(asyncio.CancelledError):
+                asyncio.run(jury.ascore(TASK, [response]))
+        jury.score(OTHER, ["4"])  # which is durable after it
+        with pytest.raises(jg.InputError, match="'mine' is stored"):
+            jury.score(OTHER, [response])
 
 
 def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> None:

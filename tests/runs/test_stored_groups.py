@@ -67,6 +67,13 @@ def test_traces_without_texts_agree_with_their_traces(run: Run) -> None:
     assert next(read_traces(run)).component("no component") == (None, None)
 
 
+def test_the_best_reward_is_within_the_clip(run: Run) -> None:
+    trace = next(read_traces(run))
+    for clip, best in (((-9.0, -8.0), -8.0), ((8.0, 9.0), 8.0)):
+        clipped = trace.decision.model_copy(update={"clip": clip})
+        assert trace._replace(decision=clipped).best == best
+
+
 def test_traces_with_and_without_texts_give_the_same_summary(run: Run) -> None:
     summary, traces = Summary(), list(run.traces())
     for group in read_stored_groups(run):

@@ -67,6 +67,18 @@ def test_figures_of_a_vote_are_of_the_votes_and_scores_that_are_shown() -> None:
     assert term.diagnostics == figures
 
 
+def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:
+    decision = Decision(
+        specs=(component("kind", "mean", ("next", 1.0)),), scale=2.0, clip=(0.0, 0.5)
+    )
+    trace = decide(decision, verdict("next", score=0.5))
+    assert summarize_losses(explain(trace, decision), {}).splitlines()[1:] == [
+        "Sum: 1 at best - 0.5 = 0.5",
+        "Scale: 0.5 × 2 = 1",
+        "Clip to 0 to 0.5: 1 → 0.5",
+    ]
+
+
 def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
     rubric = chain("gear", ("next", 1.0), ("rule", 3.0), kept=1.0)
     kind = component("kind", "mean", ("next", 1.0))

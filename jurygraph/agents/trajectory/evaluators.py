@@ -6,7 +6,7 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -97,8 +97,8 @@ class ToolsMatch(TrajectoryEvaluator):
         """
         if view.tools:
             tools = [tool.get("function", tool) for tool in view.tools]
-            schemas: dict[str, Any] = {
-                str(tool.get("name")): tool.get("parameters")
+            schemas = {
+                str(tool.get("name")): _schema_of(tool)
                 for tool in tools
                 if isinstance(tool, Mapping)
             }
@@ -106,10 +106,10 @@ class ToolsMatch(TrajectoryEvaluator):
             for action in view.reference_actions or ():  # which may know more tools than the task
                 if nearest_name(action.name, schemas, likeness=0.8):
                     require_known(where, [action.name], schemas, "tool")
-                schema = schemas.get(action.name)
-                if isinstance(schema, Mapping) and schema.get("additionalProperties") is False:
+                if self._compares_all_arguments(action.name):
+                    arguments = _closed_arguments(schemas.get(action.name))
                     kind = f"argument of {action.name}"
-                    require_known(where, action.arguments, schema.get("properties", ()), kind)
+                    require_known(where, action.arguments, arguments, kind)
             tool_names = {*schemas, *(call.name for call in self._wanted_calls(view, ()))}
             where = f"task {view.id!r}: its `tools` lack what params.only names"
             require_known(where, self.settings.only, tool_names, "tool")
@@ -156,6 +156,12 @@ class ToolsMatch(TrajectoryEvaluator):
             reason="; ".join(problems),
             evidence=evidence,
         )
+
+    def _compares_all_arguments(self, tool: str) -> bool:
+        """Return whether a call of a tool has to have every argument of the reference to match it."""
+        settings = self.settings
+        mode = settings.tool_args_match_overrides.get(tool) or settings.tool_args_match_mode
+        return mode in ("exact", "superset") and (not settings.only or tool in settings.only)
 
     def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
         if task.reference_messages is not None:
@@ -220,8 +226,7 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
         where = f"task {task_id!r}: tools[{number}]"
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise PlanError(f"{where}: has no name; write OpenAI's form, with `function.name`")
-        # OpenAI's form, or Anthropic's
-        schema = function.get("parameters", function.get("input_schema")) or {}
+        schema = _schema_of(function)
         try:
             kind = validator_for(schema, default=Draft202012Validator)
             kind.check_schema(schema)
@@ -237,6 +242,19 @@ def _validators_of(task_id: str, tools: tuple[bytes, ...]) -> Mapping[str, Valid
             ) from None
         validators[function["name"]] = validator
     return validators
+
+
+def _schema_of(tool: Mapping[str, Any]) -> Any:
+    """Return the schema of a tool's arguments, in OpenAI's form or Anthropic's."""
+    return tool.get("parameters", tool.get("input_schema")) or {}
+
+
+def _closed_arguments(schema: Any) -> Collection[str] | None:
+    """Return the names of the only arguments that a schema takes; None if it takes others."""
+    if not isinstance(schema, Mapping) or schema.get("additionalProperties") is not False:
+        return None
+    names = schema.get("properties", {})
+    return names if isinstance(names, Mapping) and "patternProperties" not in schema else None
 
 
 def _check_patterns(schema: Any, where: str) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -180,10 +181,11 @@ def consensus(
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
     if earlier is not None:
-        if earlier.values:  # without, the classes have no order, and are found again
-            scale = scale or list(map(format_label, earlier.classes))
+        scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
+    if earlier is not None and not earlier.values and not classes:
+        ballots = replace(ballots, has_order=False)
     priors = {"prior_mu": prior_mu, "prior_confusion": prior_confusion}
     settings = Settings(
         preset=preset,

@@ -222,8 +222,31 @@ def test_an_argument_of_an_action_that_its_tool_excludes_is_refused() -> None:
     tools = [{"function": {"name": "book", "parameters": schema}}]
     assert judge("tools.match", BOOKED, tools=tools, reference_actions=ACTIONS).score == 1.0
     actions = [{"name": "book", "arguments": {"m": 2}}]
-    with pytest.raises(PlanError, match=r"reference_actions: there is no argument of book 'm'"):
-        judge("tools.match", BOOKED, tools=tools, reference_actions=actions)
+    for described in (tools, [{"name": "book", "input_schema": schema}]):  # Anthropic's form, too
+        with pytest.raises(PlanError, match=r"reference_actions: there is no argument of book 'm'"):
+            judge("tools.match", BOOKED, tools=described, reference_actions=actions)
+
+
+@all_rows(
+    "schema, params",
+    [
+        ({"patternProperties": {"^[mn]$": {}}}, {}),
+        ({"properties": 1}, {}),
+        ({}, {"tool_args_match_mode": "ignore"}),
+        ({}, {"tool_args_match_mode": "subset"}),
+        ({}, {"tool_args_match_overrides": {"book": ["n"]}}),
+        ({}, {"only": ["pay"]}),
+    ],
+)
+def test_an_argument_that_a_call_may_have_or_need_not_have_is_not_refused(
+    schema: Mapping[str, Any], params: Mapping[str, Any]
+) -> None:
+    closed = {"properties": {"n": {}}, "additionalProperties": False, **schema}
+    actions = [{"name": "book", "arguments": {"n": 2, "m": 1}}, ACTIONS[1]]
+    messages = [call('{"n": 2, "m": 1}'), *BOOKED[1:]] if schema else BOOKED
+    tools = [{"function": {"name": "book", "parameters": closed}}]
+    verdict = judge("tools.match", messages, params=params, tools=tools, reference_actions=actions)
+    assert verdict.score == 1.0
 
 
 def test_results_are_those_of_their_calls_where_ids_come_again() -> None:

@@ -131,6 +131,14 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     table(tmp_path / "more.csv", {"item": "i0", "annotator": "eve", "label": "question"})
     more = run("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
     assert (more.code, "new labels: 1; " in more.out) == (0, True), more.err
+    respelt = [{"item": f"i{item}", "annotator": "eve", "label": "Question"} for item in range(99)]
+    table(tmp_path / "more.csv", *respelt)
+    words = ("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
+    more = run(*words)
+    assert (more.code, "\nclasses: bug, question\n" in more.out) == (0, True), more.err
+    ordered = run(*words, "--classes", "bug,question")
+    assert (ordered.code, ordered.out) == (2, "")
+    assert "--before: has other values; leave out --classes: " in ordered.err
     table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
     wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
     assert (

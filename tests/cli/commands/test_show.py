@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jurygraph.schema import Trace
+from jurygraph.views import rewards
 from tests.cli.conftest import Command, change_ledger, write_project
 from tests.cli.render.test_text import run_on_terminal
 from tests.judges.few_shot.reviewers import prediction_reply
@@ -217,7 +218,7 @@ evaluators:
 
 @pytest.mark.usefixtures("own_cache")
 def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale(
-    tmp_path: Path, run: Command
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = [
         {
@@ -237,6 +238,9 @@ def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale
         run("score", project / "tasks.jsonl", "--out", project / "run", "--model", model)
     shown = run("show", project / "run").out.splitlines()
     assert shown[0].split()[-2:] == ["predicted.ann", "predicted.bo"]
+    for most, last in ((len(shown[0].split()), "predicted.bo"), (2, "zero-shot")):
+        monkeypatch.setattr(rewards, "_MAX_COLUMNS", most)
+        assert run("show", project / "run").out.splitlines()[0].split()[-1] == last
     predicted = {line.split()[0]: line.split()[-2:] for line in shown[2:]}
     assert predicted == {"a": ["4", "4"], "b": ["2", "2"]}
     trace = run("show", project / "run", "--response", "a").out
