@@ -298,7 +298,9 @@ def _consensus_arguments(target: str, votes: Sequence[Vote], rows: Sequence[Shee
 
 def _describe_classes(votes: Sequence[Vote]) -> str:
     """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
-    labels = [vote.label for vote in votes if not is_no_label(vote.label)]
+    labels = [
+        vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)
+    ]
     are_words = {isinstance(label, str) for label in labels}
     needs_order = True in are_words and (False in are_words or any(vote.agent for vote in votes))
     return " --classes LOWEST,…,HIGHEST" if needs_order else ""

@@ -202,6 +202,13 @@ def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
     assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\nb,n/a,1\n")
     assert run(*command).err.splitlines()[-1] == "next: jurygraph consensus r.jsonl"
+    (tmp_path / "rated.csv").write_text(
+        "item,text,annotator,label\na,A,ann,yes\na,A,bo,\nb,B,bo,no\n"
+    )
+    ended = run("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    assert "next: jurygraph consensus r.jsonl" in ended.err.splitlines(), (
+        "an empty label is no number"
+    )
     (tmp_path / "wide.csv").write_text("item,ann,bo\na,1,2\na,2,2\na,2,1\n")
     assert (
         "wide.csv: 4 of 6 votes repeat an item and annotator; a file with a row for each label "
