@@ -157,8 +157,9 @@ def _build_group(
     """Return a group with its traces; `plan` has the digests of its survey and its decision."""
     survey, decision = plan
     rules = run.decision(decision)
+    names = [spec.name for spec in rules.specs]
     members = run.source.ledger.records(after=record.seq, up_to=record.seq + body["size"])
-    traces = [_build_trace(run, member, own_records, rules) for member in members]
+    traces = [_build_trace(run, member, own_records, rules, names) for member in members]
     return StoredGroup(record, body, survey, decision, traces)
 
 
@@ -185,7 +186,11 @@ def possible_rewards(run: Run, combiners: Combiners) -> list[tuple[float, float]
 
 
 def _build_trace(
-    run: Run, record: Record, own_records: Iterator[Record] | None, decision: Decision
+    run: Run,
+    record: Record,
+    own_records: Iterator[Record] | None,
+    decision: Decision,
+    names: Sequence[str],
 ) -> TraceWithoutTexts:
     own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
@@ -205,7 +210,7 @@ def _build_trace(
         body=body,
         own_record=own_record,
         reward=reward,
-        names=[spec.name for spec in decision.specs],
+        names=names,
         decision=decision,
     )
 
