@@ -128,8 +128,8 @@ def read_agents(run: Run) -> SheetRows:
     agents = rank_agents(rewards, limits)
     for row in agents:
         ends: Sequence[JsonValue] = (None, None, None) if row.mean is None else row.mean[:3]
-        if row.mean is not None and row.mean.low is None and row.units > 1:
-            ends = (row.mean.value, f"none: all {row.units} are alike", None)
+        if row.mean is not None and row.missing_interval is not None:
+            ends = (row.mean.value, row.missing_interval, None)
         failed_count = row.responses - row.scored
         differences = [
             None if difference is None else difference.sentence

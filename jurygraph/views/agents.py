@@ -227,6 +227,12 @@ class RankedAgent(NamedTuple):
     lead: AgentDifference | None
     gap: AgentDifference | None
 
+    @property
+    def missing_interval(self) -> str | None:
+        """Return why the mean of several units has no interval; None where it has one."""
+        has_no_interval = self.mean is not None and self.mean.low is None and self.units > 1
+        return f"none: all {self.units} are alike" if has_no_interval else None
+
 
 def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""

@@ -173,3 +173,12 @@ def test_many_differences_that_may_be_chance_have_one_conclusion() -> None:
         *rewards("c", *[0.3] * 30),
     ]
     assert conclude_ranking(rank_agents(clear, (0.0, 1.0))) == []
+
+
+def test_a_mean_of_equal_rewards_says_why_it_has_no_interval() -> None:
+    ranked = rank_agents(
+        [*rewards("same", 0.5, 0.5, 0.5), *rewards("once", 0.4), *rewards("both", 0.1, 0.3)],
+        (0.0, 1.0),
+    )
+    reasons = {row.agent: row.missing_interval for row in ranked}
+    assert reasons == {"same": "none: all 3 are alike", "once": None, "both": None}
