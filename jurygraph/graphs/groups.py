@@ -84,8 +84,7 @@ class Group(ShortRepr):
         unnamed: set[int] = set()
         for position, response in enumerate(self.responses):
             if isinstance(response, str):
-                response = Response(id=f"{name}/{position + 1}", text=response)
-                unnamed.add(position)
+                response = Response(text=response)
             require_type(
                 f"responses[{position}]",
                 response,
@@ -102,7 +101,9 @@ class Group(ShortRepr):
     @property
     def name(self) -> str:
         """The name of the group in messages and in ids of its responses: the task's id, with its phase and step."""
-        return _group_name(self.task.id, self.phase, self.step, self.rank)
+        parts = [str(part) for part in (self.phase, self.step) if part is not None]
+        name = "@".join([self.task.id, ":".join(parts)] if parts else [self.task.id])
+        return name if self.rank is None else f"{name}#{self.rank}"
 
     def at(
         self, step: int, phase: str | None, rank: str | None, task: Task, plan: Plan | None
@@ -111,11 +112,8 @@ class Group(ShortRepr):
 
         The ids that come from its name are new.
         """
-        name = _group_name(task.id, phase, step, rank)
         responses = [
-            response.model_copy(update={"id": f"{name}/{position + 1}"})
-            if position in self.unnamed
-            else response
+            response.model_copy(update={"id": ""}) if position in self.unnamed else response
             for position, response in enumerate(self.responses)
         ]
         return Group(task, responses, plan, self.reused_results, step, phase, rank)
@@ -133,12 +131,6 @@ def _read_step(step: Any) -> int:
     if number < 0:
         raise InputError(f"step: is {number}; {hint}")
     return number
-
-
-def _group_name(task_id: str, phase: str | None, step: int | None, rank: str | None) -> str:
-    parts = [str(part) for part in (phase, step) if part is not None]
-    name = "@".join([task_id, ":".join(parts)] if parts else [task_id])
-    return name if rank is None else f"{name}#{rank}"
 
 
 def to_planned_group(group: Group, plan: Plan) -> PlannedGroup:

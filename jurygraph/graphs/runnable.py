@@ -161,8 +161,7 @@ def read_input(value: Any) -> Group:
     responses = value["responses"]
     if isinstance(responses, Sequence) and not isinstance(responses, str):
         responses = [_read_response(item) for item in responses]
-    names = {key: value[key] for key in ("plan", "step", "phase") if key in value}
-    return Group(task, responses, **names)
+    return Group(**{**value, "task": task, "responses": responses})
 
 
 def _read_response(item: Any) -> Response | str:

@@ -9,9 +9,9 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,11 +23,12 @@ from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_r
 from jurygraph.runs.run import ERASED_CHANGE, ScoredResponse, response_changes
 from jurygraph.runs.store.ledger import Record, RecordDraft
 from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Material, Plan, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Material, Plan, Task, Trace, Verdict
+from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
 
-_MAX_KEPT_PLANS = 1024
-"""Number of plans of stored tasks that are kept for the next group of their task."""
+_MAX_PLANS_IN_MEMORY = 1024
+"""Plans of stored tasks that are kept in memory, those that were used last."""
 
 
 class GroupName(NamedTuple):
@@ -85,10 +86,10 @@ class OpenEndedRecorder:
         self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
         """Hashes of the ids of the appended responses: most ids are new, and to look one up waits for the writer."""
         self._tasks = set(self._run.ledger.keys("task"))
+        """The tasks whose plans are durable."""
+        self._read_plan = lru_cache(maxsize=_MAX_PLANS_IN_MEMORY)(self._run.plan_of)
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
-        self._kept_plans: dict[str, Plan] = {}
-        """Plans of the stored tasks that were met last."""
 
     @property
     def sink(self) -> CallSink:
@@ -124,7 +125,7 @@ class OpenEndedRecorder:
             self._record_step(name)
         with close_on_error(partial(self.end, begun)):
             if name not in self._stored:
-                self._refuse_stored_ids(begun.responses, group.unnamed)
+                self._refuse_stored_ids(begun)
                 return begun
             repeated = self._repeat(begun)
         if not isinstance(repeated, Group):
@@ -152,11 +153,7 @@ class OpenEndedRecorder:
         """Return the plan that is stored for a task, else the given one. Raises for another task or plan."""
         if task.id not in self._tasks:
             return plan
-        stored = self._kept_plans.get(task.id)
-        if stored is None:
-            stored = self._run.plan_of(task.id)
-            with self._guard:
-                self._keep_plan(stored)
+        stored = self._read_plan(task.id)
         if stored.task_digest != task.content_digest:
             problem = f"task {quote(task.id)} is another one than in {self.folder}"
             raise InputError(f"{problem}; give it an id of its own, or record it elsewhere")
@@ -165,23 +162,18 @@ class OpenEndedRecorder:
             raise InputError(f"{problem}; leave the plan out, or record it elsewhere")
         return stored
 
-    def _keep_plan(self, plan: Plan) -> None:
-        self._kept_plans[plan.task_id] = plan
-        if len(self._kept_plans) > _MAX_KEPT_PLANS:
-            del self._kept_plans[next(iter(self._kept_plans))]
-
-    def _refuse_stored_ids(self, responses: Sequence[Response], unnamed: Collection[int]) -> None:
+    def _refuse_stored_ids(self, group: Group) -> None:
         """Raise `InputError` for a response whose id is stored, in another group.
 
-        So may one be that comes from the group and the position, as it does at the `unnamed` positions: somebody gave
-        that id to a response, or a task or a phase has "@" or ":" in its name.
+        So may one be that comes from the group and the position: somebody gave that id to a response, or a task or a
+        phase has "@" or ":" in its name.
         """
-        for position, response in enumerate(responses):
+        for position, response in enumerate(group.responses):
             is_known = hash(response.id) in self._id_hashes
             if is_known and self._run.ledger.find("trace", response.id) is not None:
                 problem = f"response {quote(response.id)} is stored in {self.folder} already"
                 hint = "leave its id out: it comes from the group and the position then"
-                if position in unnamed:
+                if position in group.unnamed:
                     hint = "give it another id, or its task or phase another name"
                 raise InputError(f"{problem}, in another group; {hint}")
 
@@ -193,7 +185,10 @@ class OpenEndedRecorder:
         scored = {item.trace.response_id: item for item in self._run.group(record)}
         _refuse_other_responses(group, scored.values())
         traces = [scored[response.id].trace for response in group.responses]
-        if any(map(_has_transient_failure, traces)):
+        results: list[Verdict | Material] = []
+        for trace in traces:
+            results += [*trace.verdicts, *trace.material]
+        if any(map(has_transient_failure, results)):
             return replace(group, reused_results=reusable_results(traces))
         return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
 
@@ -210,7 +205,6 @@ class OpenEndedRecorder:
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
-            self._keep_plan(plan)
 
     def _drafts(self, group: Group, traces: Sequence[Trace], plan: Plan) -> Iterator[RecordDraft]:
         task = group.task
@@ -247,11 +241,6 @@ class OpenEndedRecorder:
 def _names(group: Group) -> set[str]:
     """Return the name of a group and the ids of its responses."""
     return {group.name, *(response.id for response in group.responses)}
-
-
-def _has_transient_failure(trace: Trace) -> bool:
-    results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
-    return any(result.failure is not None and result.failure.is_transient for result in results)
 
 
 def _refuse_other_responses(group: Group, scored: Iterable[ScoredResponse]) -> None:

@@ -60,6 +60,7 @@ from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response, purpose_of
+from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
 
 if TYPE_CHECKING:
@@ -734,8 +735,8 @@ def is_erased(verdict: Verdict) -> bool:
 
 def is_reusable(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
-    is_transient = verdict.failure is not None and verdict.failure.is_transient
-    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
+    is_lasting = not has_transient_failure(verdict) and not is_erased(verdict)
+    return bool(verdict.responses) and is_lasting
 
 
 def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:

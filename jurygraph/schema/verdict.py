@@ -372,6 +372,11 @@ class Material(FrozenModel):
         return self
 
 
+def has_transient_failure(result: Verdict | Material) -> bool:
+    """Return whether infrastructure failed, so that the result is worth requesting again."""
+    return result.failure is not None and result.failure.is_transient
+
+
 class Call(FrozenModel):
     """One request to a model, as sent and billed. `cost` is None if the price is unknown.
 

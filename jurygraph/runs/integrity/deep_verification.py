@@ -36,7 +36,12 @@ from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE
-from jurygraph.schema.verdict import NO_VARIANT_GATE, RESPONSE_GATES, VerdictKey
+from jurygraph.schema.verdict import (
+    NO_VARIANT_GATE,
+    RESPONSE_GATES,
+    VerdictKey,
+    has_transient_failure,
+)
 
 _COMPARED_VERDICT_FIELDS = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -525,7 +530,7 @@ def _is_unrecorded(verdict: RecordedVerdict) -> bool:
 
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:
-    return item.status == "failed" and item.failure is not None and item.failure.is_transient
+    return item.status == "failed" and has_transient_failure(item)
 
 
 def _require_workspace(
