@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -77,7 +78,7 @@ class OpenEndedRecorder:
         """Why nothing more is recorded, and what to do."""
         self._stored = set(map(GroupName.read, self._run.ledger.records("group")))
         """The groups that are durable."""
-        self._last_steps: dict[tuple[str, str | None], int] = {}
+        self._last_steps: Counter[tuple[str, str | None]] = Counter()
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
             self._record_step(name)
@@ -98,7 +99,7 @@ class OpenEndedRecorder:
 
     def _record_step(self, name: GroupName) -> None:
         key = name.task, name.phase
-        self._last_steps[key] = max(name.step, self._last_steps.get(key, 0))
+        self._last_steps[key] = max(name.step, self._last_steps[key])
 
     def begin(self, group: Group) -> Group | list[Trace]:
         """Return a group under its name, with its plan and what is reused; its stored traces, if nothing is missing.
@@ -113,7 +114,7 @@ class OpenEndedRecorder:
         with self._guard:
             step = group.step
             if step is None:
-                step = self._last_steps.get((task.id, phase), 0) + 1
+                step = self._last_steps[task.id, phase] + 1
             begun = group.at(step, phase, self._rank, task, plan)
             names = _names(begun)
             names_in_work = sorted(names & self._in_work)
