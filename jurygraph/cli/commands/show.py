@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from jurygraph.cli.options import (
     JsonOption,
     OnlyAgent,
+    OnlyLabel,
     OnlyStatus,
     OutFile,
     RunFolder,
@@ -43,6 +44,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
 
+if TYPE_CHECKING:
+    from jurygraph.explanation import Explanation
+
 Options = Mapping[str, object]
 
 
@@ -58,9 +62,7 @@ def show(
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
     sort: SortColumn = None,
-    label: Annotated[
-        str | None, option("NAME=VALUE", "Only responses with this label, such as step=312.")
-    ] = None,
+    label: OnlyLabel = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -88,7 +90,7 @@ def show(
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    selection = Selection(status, agent, sort, limit, None if label is None else _read_label(label))
+    selection = Selection(status, agent, sort, limit, _read_label(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
     question = verdict if call is None else call
@@ -113,7 +115,9 @@ def show(
             print_if_unfinished(stored_run)
 
 
-def _read_label(text: str) -> tuple[str, str]:
+def _read_label(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
     name, separator, value = text.partition("=")
     if not name or not separator:
         raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
@@ -172,31 +176,71 @@ def _show_question(run: Run, response: str, question: str, has_calls: bool, json
     print_report(json, view.to_json(has_calls) if json else {}, lines)
 
 
+_EXPLAINED_BY_DEFAULT = 10
+"""So many of the selected responses `explain` prints without `--limit`."""
+
+
 def explain(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
+    status: OnlyStatus = None,
+    agent: OnlyAgent = None,
+    sort: SortColumn = None,
+    label: OnlyLabel = None,
+    limit: Annotated[
+        int | None,
+        option(
+            "N",
+            "Explain the first N responses.",
+            min=1,
+            show_default=f"{_EXPLAINED_BY_DEFAULT} of a selection",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a reward: the points gained and lost, in order of cost.
+    """Explain a reward, or those of a selection, as `show` selects: the points gained and lost, in order of cost.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
-    model is called. On a terminal lines are broken at its width; a pipe gets them whole.
+    model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
+    each response.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
+        jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    if response is None:
-        hint = f"name one with --response ID; `jurygraph show {shell_quote(run)}` lists them"
+    selection = Selection(status, agent, sort, limit, _read_label(label))
+    _refuse_contradictions(response, {}, selection._asdict(), json)
+    if response is None and selection == Selection():
+        hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
+        hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
         raise InputError(f"--response: is missing; {hint}")
     with Run.open(run) as stored_run:
-        explanation = stored_run.explain(response)
-        content = explanation.to_dict(what_if) if json else {}
-        print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
+        if response is not None:
+            _print_explanation(stored_run.explain(response), what_if, json)
+        else:
+            _explain_selected(stored_run, selection, what_if, json)
+
+
+def _explain_selected(run: Run, selection: Selection, what_if: bool, json: bool) -> None:
+    response_ids = list(selection.select(run, lambda trace: trace.response_id))
+    limit = selection.limit or _EXPLAINED_BY_DEFAULT
+    for index, response_id in enumerate(response_ids[:limit]):
+        if index and not json:
+            print_result("")
+        _print_explanation(run.explain(response_id), what_if, json)
+    if len(response_ids) > limit:
+        hint = "--limit N explains more; --status, --agent and --sort reward choose which"
+        print_message(f"the first {limit} of {len(response_ids)} responses; {hint}")
+
+
+def _print_explanation(explanation: "Explanation", what_if: bool, json: bool) -> None:
+    content = explanation.to_dict(what_if) if json else {}
+    print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
 
 
 def export(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.cli.commands import show
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
 from tests.cli.conftest import Command, change_ledger, write_project
@@ -108,6 +109,27 @@ def test_explain_json_has_the_sentences_and_the_points_behind_them(
     assert ("what_if" in given) == bool(options)
 
 
+def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
+    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    of_alice = ("explain", scored_folder, "--agent", "alice", "--sort", "reward")
+    expected = [
+        run("explain", scored_folder, "--response", name).out for name in ("salt/a", "door/a")
+    ]
+    assert run(*of_alice).out == "\n".join(expected)
+    assert run(*of_alice).err == ""
+    lines = run(*of_alice, "--json").out.splitlines()
+    assert [json.loads(line)["response_id"] for line in lines] == ["salt/a", "door/a"]
+    monkeypatch.setattr(show, "_EXPLAINED_BY_DEFAULT", 1)
+    ended = run(*of_alice)
+    assert ended.out == expected[0]
+    assert ended.err.startswith("the first 1 of 2 responses; --limit N explains more; --status")
+    assert run(*of_alice, "--limit", 2).out == "\n".join(expected)
+    assert (
+        "no response has the label step=3" in run("explain", scored_folder, "--label", "step=3").err
+    )
+
+
 @pytest.mark.landing
 def test_on_a_terminal_explain_breaks_lines_at_its_width(
     scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
@@ -159,7 +181,10 @@ ONE = ("show", "--response", "salt/a")
             ("explain", "--response", "salt/aa"),
             "there is no response 'salt/aa'; did you mean salt/a?",
         ),
-        (("explain",), "--response: is missing; name one with --response ID; `jurygraph show "),
+        (
+            ("explain",),
+            "--response: is missing; name one with --response ID, or several with --label",
+        ),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),
         (
