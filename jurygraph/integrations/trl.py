@@ -33,6 +33,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import find_groups, read_response, read_tasks
+from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.schema import Task, Trace
 
 log = logging.getLogger(__name__)
@@ -397,6 +398,9 @@ def _log_metrics(
     failed_count = sum(trace.reward.value is None for trace in traces)
     log_metric(f"{jury_name}/failed", failed_count / len(traces))
     figures: dict[str, list[float]] = {}
+    findings = count_findings_of(traces)
+    if findings.quotable:
+        log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
     for trace in traces:
         named_values = {"reward": trace.reward.value, **trace.reward.components}
         for name, value in named_values.items():
@@ -416,6 +420,9 @@ def _log_columns(
     log_extra("task_id", [trace.task_id for trace in traces])
     log_extra("response_id", [trace.response_id for trace in traces])
     log_extra(f"{jury_name}_factor", list(factors))
+    log_extra(
+        f"{jury_name}_unsupported", [count_findings_of([trace]).unsupported for trace in traces]
+    )
 
 
 async def jury_reward(

@@ -19,6 +19,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
+from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, CohortTable, JoinedCohort
@@ -61,12 +62,14 @@ class ScoredSubmission(NamedTuple):
 
 @dataclass
 class RewardCounts:
-    """Counts of groups and rewards since the server began."""
+    """Counts of groups, rewards, and findings that need a quotation, since the server began."""
 
     groups: int = 0
     rewards: int = 0
     failed: int = 0
     filled: int = 0
+    findings: int = 0
+    unsupported: int = 0
 
 
 class RewardService:
@@ -175,6 +178,9 @@ class RewardService:
         self.counts.groups += 1
         self.counts.rewards += len(rewards)
         self.counts.failed += rewards.count(None)
+        findings = count_findings_of(traces)
+        self.counts.findings += findings.quotable
+        self.counts.unsupported += findings.unsupported
         guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
             guard.observe(rewards, describe_failures(traces))

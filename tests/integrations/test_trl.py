@@ -292,8 +292,12 @@ def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
         }
         function = reward_function(config)
         opened.append(function)
+        trainer = Trainer()
         for _ in range(2):
-            assert call(function, ["Hello?"], ["Thank you. It has two."]) == [0.0]
+            columns = trainer.columns()
+            assert call(function, ["Hello?"], ["Thank you. It has two."], **columns) == [0.0]
+    assert trainer.metrics["jury/unsupported"] == 1.0
+    assert trainer.extra["jury_unsupported"] == [1]
     assert caplog.text.count("had no quotation that counts") == 1
     assert "evidence: preferred" in caplog.text
 
