@@ -131,6 +131,10 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
             "line 1, field traj: is a list of messages by another name; call it `messages`, each",
         ),
         (
+            {"id": "1", "mesages": [{"role": "user", "content": "Salt!"}], "tools": []},
+            "line 1, field mesages: is a list of messages by another name; call it `messages`, each",
+        ),
+        (
             {"message": [{"role": "user", "content": "Salt!"}]},
             "line 1, field message: is a list of messages by another name; call it `messages`, each",
         ),
