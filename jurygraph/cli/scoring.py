@@ -210,6 +210,8 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 branch=branch,
                 profiles=profiles,
             )
+            for note in job.describe_misnamed_columns():
+                print_message(note)
             with StoredWork(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:
