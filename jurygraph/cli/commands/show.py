@@ -1,8 +1,9 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -112,6 +113,8 @@ def show(
             # with the columns that nobody chose, the second one has the agents
             if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
+            if stored_run.header.is_open_ended:
+                _print_if_counted(stored_run)
             print_if_unfinished(stored_run)
 
 
@@ -122,6 +125,21 @@ def _read_label(text: str | None) -> tuple[str, str] | None:
     if not name or not separator:
         raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
     return name, value
+
+
+_COUNTED_GROUP = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
+_MAX_READ_FOR_STEPS = 256
+
+
+def _print_if_counted(run: Run) -> None:
+    """Say that the number of a group is no step, where a label has another step: a trainer's groups are counted."""
+    for trace in islice(run.traces(), _MAX_READ_FOR_STEPS):
+        number = _COUNTED_GROUP.search(trace.response_id)
+        step = trace.labels.get("step")
+        if number is not None and step is not None and number[1] != str(step):
+            example = f"{trace.response_id} is of step {step}, its label `step`"
+            print_message(f"the number after @ counts the groups of a task: {example}")
+            return
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.cli.commands import show
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
@@ -67,6 +68,18 @@ def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command
     )
     run("erase", project / "run", "--response", "a")
     assert "text      erased" in run("show", project / "run", "--response", "a").out
+
+
+@all_rows("step, is_counted", [(None, True), (312, False)])
+def test_show_says_where_the_number_of_a_group_is_not_its_step(
+    tmp_path: Path, run: Command, step: int | None, is_counted: bool
+):
+    response = jg.Response(text="salt", labels={"step": 312})
+    with jg.Jury(evaluators=["trajectory.loops"], record=tmp_path / f"run-{step}") as jury:
+        jury.score(jg.Task(id="t", query="Ask."), [response], step=step)
+    shown = run("show", tmp_path / f"run-{step}")
+    counted = "the number after @ counts the groups of a task: t@1/1 is of step 312, its label"
+    assert (counted in shown.err) == is_counted, shown.err
 
 
 def test_show_json_prints_one_trace_per_line_as_the_export_does(scored_folder: Path, run: Command):
