@@ -513,7 +513,7 @@ def reward_function(
     }
     if callable(beside) or isinstance(beside, str) or not all(map(callable, beside)):
         raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
-    if any(isinstance(function, JuryReward) for function in beside):
+    if any(map(_is_of_jury, beside)):
         problem = "beside: has the function of another jury, and TRL counts what fails there as 0"
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
@@ -521,6 +521,16 @@ def reward_function(
     function = JuryReward(jury_reward, scorer)
     function.__name__ = f"{name}_reward"
     return function
+
+
+def _is_of_jury(function: Any) -> bool:
+    """Return whether a function is a jury's, or a partial, a method or a wrapper (`functools.wraps`) of one."""
+    if function is jury_reward or isinstance(function, JuryReward | MaskedReward | JuryScorer):
+        return True
+    inner: Any = getattr(function, "__wrapped__", None) or getattr(function, "__self__", None)
+    if isinstance(function, partial):
+        inner = function.func
+    return inner is not None and _is_of_jury(inner)
 
 
 def reward_functions(

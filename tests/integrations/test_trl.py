@@ -8,6 +8,7 @@ import logging
 import pickle
 import re
 from collections.abc import Iterator
+from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -320,8 +321,16 @@ def test_what_is_wrong_is_named_when_the_function_is_made(tmp_path: Path) -> Non
         reward_functions(CONFIG, beside="brief")
     with pytest.raises(InputError, match=r"beside: is .*; give a list of functions"):
         reward_functions(CONFIG, beside=form)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="function of another jury, and TRL counts what fails"):
-        reward_functions(CONFIG, beside=[reward_function(CONFIG)])
+    other = reward_function(CONFIG)
+
+    @wraps(other)
+    async def with_zeros(**columns: Any) -> list[float]:
+        return [value or 0.0 for value in await other(**columns)]
+
+    masked = reward_functions(CONFIG, beside=[form])[1]
+    for function in (other, partial(other, task_id=["a"]), other.__call__, with_zeros, masked):
+        with pytest.raises(InputError, match="function of another jury, and TRL counts what fails"):
+            reward_functions(CONFIG, beside=[partial(form), function])
 
 
 def test_two_juries_give_the_mean_for_what_fails_under_names_of_their_own(
