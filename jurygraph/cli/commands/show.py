@@ -219,7 +219,9 @@ def explain(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a reward, or those of a selection, as `show` selects: the points gained and lost, in order of cost.
+    """Explain a reward: the points gained and lost, in order of cost.
+
+    `--label`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
     model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
