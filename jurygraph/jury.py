@@ -68,7 +68,7 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import require_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
-from jurygraph.sources import parse_config, read_config
+from jurygraph.sources import locate_config_errors, parse_config, read_config
 from jurygraph.sources.user_modules import FolderModules, current_modules, importing_from
 from jurygraph.tools.registry import load_toolsets
 
@@ -181,6 +181,7 @@ class Jury(ShortRepr):
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
+        self._config_file: Path | None = None  # which errors of planning and scoring name
         self._record_in = record
         self._recorder: OpenEndedRecorder | None = None
         self._recorder_guard = Lock()
@@ -218,9 +219,19 @@ class Jury(ShortRepr):
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
         )
         if isinstance(source, str | Path):
-            config = read_config(Path(source), model)
-            code_folder = code_folder or Path(source).parent
-        elif isinstance(source, Config) and model is None:
+            path = Path(source)
+            config = read_config(path, model)
+            with locate_config_errors(path, model, "model"):
+                jury = cls(
+                    config,
+                    max_cost=max_cost,
+                    max_calls=max_calls,
+                    code_folder=code_folder or path.parent,
+                    record=record,
+                )
+            jury._config_file = path
+            return jury
+        if isinstance(source, Config) and model is None:
             config = source
         else:
             config = parse_config({**dict(source), **({} if model is None else {"model": model})})
@@ -291,7 +302,9 @@ class Jury(ShortRepr):
     def _result_or_raise(self, outcome: T | BaseException) -> T:
         """Return a result, or raise the error that took its place."""
         if isinstance(outcome, BaseException):
-            with redacted_errors(self.context.secrets):
+            with redacted_errors(self.context.secrets), ExitStack() as stack:
+                if self._config_file is not None:
+                    stack.enter_context(locate_config_errors(self._config_file))
                 raise outcome
         return outcome
 

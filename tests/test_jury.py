@@ -17,7 +17,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs.group_scheduler import MAX_WAITING
 from jurygraph.jury import (
     BATCH_SIZE_WHEN_SLOW,
@@ -53,6 +53,20 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
             (trace,) = made.score(task(), [response("a", tone=0.5)])
             values.add((trace.reward.value, trace.plan_digest))
     assert len(values) == 1
+
+
+def test_what_is_wrong_with_a_config_names_its_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "jury.yaml"
+    file.write_text("evaluators:\n- maths.acuracy\n")
+    with pytest.raises(ConfigError, match=r"^jury.yaml, line 2, key evaluators\[0\]: unknown"):
+        jg.Jury.from_config(file)
+    file.write_text("evaluators:\n- {use: tools.match, scope: turn}\n")
+    with pytest.raises(ConfigError, match=r"^model: 'nonsense' is not a model"):
+        jg.Jury.from_config(file, model="nonsense")
+    found = r"^jury.yaml, line 2, key evaluators\[0\].scope: 'tools.match' judges"
+    wanted = Task(id="t", query="q", reference_actions=[{"name": "look", "arguments": {}}])
+    with jg.Jury.from_config(file) as made, pytest.raises(ConfigError, match=found):
+        made.prepare(wanted)
 
 
 def test_a_plan_can_be_reused() -> None:

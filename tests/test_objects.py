@@ -309,7 +309,7 @@ def test_a_file_may_have_them_too(tmp_path: Path) -> None:
     file.write_text("evaluators: [{use: criteria, params: {criteria: polite}}]\n")
     with pytest.raises(
         ConfigError,
-        match=r"^evaluators\[0\]: criteria: params.criteria: is the text 'polite'; write an object",
+        match=r"^jury.yaml, line 1, key evaluators\[0\]: criteria: params.criteria: is the text 'polite'; write an",
     ):
         jg.Jury.from_config(file)
 

@@ -1,8 +1,7 @@
 """Open the jury of a config for a command."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,7 @@ def open_jury(
     A dry run records nothing, and uses the cache only if it exists already. Raises ConfigError that names the file, the
     line and the key.
     """
-    from jurygraph.sources import read_config
+    from jurygraph.sources import locate_config_errors, read_config
 
     config = read_config(path, model, settings)
     if revise is not None:
@@ -59,26 +58,6 @@ def open_jury(
     if shard is not None:
         jury.gateways.divide_rates(shard.of)
     return jury
-
-
-@contextmanager
-def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]:
-    """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
-
-    With `model` given on the command line, an error about the key `model` names the option instead.
-    """
-    from jurygraph.sources import line_of_key
-
-    try:
-        yield
-    except ConfigError as error:
-        key, _, reason = str(error).partition(": ")
-        if key == "model" and model is not None:
-            raise ConfigError(f"--model: {reason}") from None
-        line = line_of_key(path, key)
-        if line is None:
-            raise ConfigError(f"{path.name}: {error}") from None
-        raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
 def jury_notes(jury: "Jury") -> list[str]:

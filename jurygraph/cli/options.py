@@ -76,6 +76,10 @@ OnlyStatus = Annotated[
     ),
 ]
 OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
+OnlyLabel = Annotated[
+    str | None,
+    option("NAME=VALUE", "Only responses with this label, such as step=312.", "--label"),
+]
 SortColumn = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]

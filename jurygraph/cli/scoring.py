@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import typer
 
 from jurygraph.cli.interrupts import run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
 from jurygraph.cli.options import columns_words
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.summary import print_dry_run, print_inconclusive, request_lines
@@ -146,6 +146,8 @@ def open_scoring_jury(
         max_calls=options.max_calls,
         shard=options.shard,
     )
+    from jurygraph.sources import locate_config_errors  # loaded by `open_jury`
+
     with jury, locate_config_errors(path, options.model):
         for note in jury_notes(jury):
             if note not in printed_notes:
@@ -208,6 +210,8 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 branch=branch,
                 profiles=profiles,
             )
+            for note in job.describe_misnamed_columns():
+                print_message(note)
             with StoredWork(job) as stored_work:
                 yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
         if branch is not None and not options.dry_run:

@@ -17,6 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
+from jurygraph.runs.open_ended_recorder import choose_folder
 from jurygraph.schema import Config, Trace
 from jurygraph.sources.files import refuse_unreadable
 
@@ -25,9 +26,10 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 
 
 class LazyJury:
-    """The jury of a config, opened when it is first needed; `record` is the folder that its groups are stored in.
+    """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `outages` counts its groups without a reward, in this process.
+    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a
+    record that is a file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
     """
 
     def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
@@ -37,7 +39,10 @@ class LazyJury:
             with refuse_unreadable(str(config)):
                 self._config.stat()
             raise InputError(f"{config}: is no file; name a config")
+        if record is not None:
+            choose_folder(record)
         self._reset()
+        self.open()
 
     def _reset(self) -> None:
         self._guard = Lock()

@@ -33,6 +33,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import find_groups, read_response, read_tasks
+from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.schema import Task, Trace
 
 log = logging.getLogger(__name__)
@@ -397,6 +398,9 @@ def _log_metrics(
     failed_count = sum(trace.reward.value is None for trace in traces)
     log_metric(f"{jury_name}/failed", failed_count / len(traces))
     figures: dict[str, list[float]] = {}
+    findings = count_findings_of(traces)
+    if findings.quotable:
+        log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
     for trace in traces:
         named_values = {"reward": trace.reward.value, **trace.reward.components}
         for name, value in named_values.items():
@@ -416,6 +420,9 @@ def _log_columns(
     log_extra("task_id", [trace.task_id for trace in traces])
     log_extra("response_id", [trace.response_id for trace in traces])
     log_extra(f"{jury_name}_factor", list(factors))
+    log_extra(
+        f"{jury_name}_unsupported", [count_findings_of([trace]).unsupported for trace in traces]
+    )
 
 
 async def jury_reward(
@@ -506,7 +513,7 @@ def reward_function(
     }
     if callable(beside) or isinstance(beside, str) or not all(map(callable, beside)):
         raise InputError(f"beside: is {format_value(beside, 60)}; give a list of functions")
-    if any(isinstance(function, JuryReward) for function in beside):
+    if any(map(_is_of_jury, beside)):
         problem = "beside: has the function of another jury, and TRL counts what fails there as 0"
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
@@ -514,6 +521,16 @@ def reward_function(
     function = JuryReward(jury_reward, scorer)
     function.__name__ = f"{name}_reward"
     return function
+
+
+def _is_of_jury(function: Any) -> bool:
+    """Return whether a function is a jury's, or a partial, a method or a wrapper (`functools.wraps`) of one."""
+    if function is jury_reward or isinstance(function, JuryReward | MaskedReward | JuryScorer):
+        return True
+    inner: Any = getattr(function, "__wrapped__", None) or getattr(function, "__self__", None)
+    if isinstance(function, partial):
+        inner = function.func
+    return inner is not None and _is_of_jury(inner)
 
 
 def reward_functions(

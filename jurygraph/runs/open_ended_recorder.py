@@ -50,6 +50,25 @@ class GroupName(NamedTuple):
         return cls(record.key, body.get("phase"), body["step"])
 
 
+def choose_folder(folder: str | Path) -> Path:
+    """Return the folder to record in, with this process's rank for `{rank}`.
+
+    Raises `InputError` for any other field, and for a file.
+    """
+    path = Path(str(folder).replace("{rank}", _read_rank()))
+    if unknown := re.search(r"\{[^/}]*\}?", str(path)):
+        raise InputError(
+            f"{folder}: {unknown[0]!r} is no field of a folder to record in; write {{rank}}, the only one"
+        )
+    if path.is_file():
+        raise InputError(f"{path}: is a file; to record, name a folder, such as run")
+    return path
+
+
+def _read_rank() -> str:
+    return os.environ.get("RANK") or str(os.getpid())
+
+
 class OpenEndedRecorder:
     """The open-ended run of a jury. Groups may be scored in several threads and event loops.
 
@@ -61,14 +80,9 @@ class OpenEndedRecorder:
     """
 
     def __init__(self, folder: str | Path, jury: RecordedJury, phase: str | None = None) -> None:
-        """Open the run, or make one. Raises `InputError` as `open_open_ended_run`."""
-        rank = os.environ.get("RANK") or str(os.getpid())
-        self.folder = Path(str(folder).replace("{rank}", rank))
-        if unknown := re.search(r"\{[^/}]*\}?", str(self.folder)):
-            raise InputError(
-                f"{folder}: {unknown[0]!r} is no field of a folder to record in; write {{rank}}, the only one"
-            )
-        self._rank = rank if str(self.folder) != str(folder) else None
+        """Open the run, or make one. Raises `InputError` as `choose_folder` and `open_open_ended_run`."""
+        self.folder = choose_folder(folder)
+        self._rank = _read_rank() if str(self.folder) != str(folder) else None
         self.phase = phase
         self._defaults = jury.config.task_defaults
         self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))

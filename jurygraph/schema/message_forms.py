@@ -4,7 +4,6 @@ LangChain's own converter reads its messages. Those of OpenAI's form are read he
 arguments that are no JSON, which are a mistake to be judged, and leaves reasoning out.
 """
 
-import difflib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jurygraph.messages import describe_value
+from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.schema.conversation import ChatMessage
 
 Fields = dict[str, Any]
@@ -125,11 +124,9 @@ def _refuse_slips(fields: Fields, index: int) -> None:
     for name in fields:
         if name in _KNOWN_FIELDS or name in _REASONING_FIELDS or not isinstance(name, str):
             continue
-        similar_fields = difflib.get_close_matches(
-            name, _KNOWN_FIELDS, n=1, cutoff=_MIN_FIELD_SIMILARITY
-        )
-        if similar_fields:
-            raise ValueError(f"`[{index}].{name}` unknown; did you mean {similar_fields[0]}?")
+        hint = did_you_mean(name, _KNOWN_FIELDS, likeness=_MIN_FIELD_SIMILARITY)
+        if hint is not None:
+            raise ValueError(f"`[{index}].{name}` unknown; {hint}")
 
 
 def _read_calls(fields: Fields, index: int) -> Iterator[Any]:

@@ -334,6 +334,19 @@ class RecordedVerdict(Verdict, VerdictIdentity):
             for use in self.calls
         ]
 
+    @property
+    def needs_quotation(self) -> bool:
+        """True for a finding of a model that a quotation from the response has to bear out, whether it has one or not.
+
+        What a judge quotes where it finds a criterion not met needs none: then the verdict has no number of its own.
+        """
+        if self.unsupported is not None:
+            return True
+        is_comparison = self.responses != (self.about,)
+        if self.met is False and self.native is None and not is_comparison:
+            return False
+        return self.layer in GATED_LAYERS and any(item.verified for item in self.evidence)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the verdict without the durations of its steps."""

@@ -44,6 +44,13 @@ class RequestMetrics:
             ("rewards_total", "counter", "Rewards, failed ones too.", counts.rewards),
             ("failed_rewards_total", "counter", "Rewards that failed.", counts.failed),
             ("filled_rewards_total", "counter", "Failed rewards with a value.", counts.filled),
+            ("findings_total", "counter", "Findings that need a quotation.", counts.findings),
+            (
+                "unsupported_findings_total",
+                "counter",
+                "Findings without a quotation that counts.",
+                counts.unsupported,
+            ),
             ("calls_total", "counter", "Requests to models.", calls.number if calls else 0),
             (
                 "cost_dollars_total",

@@ -4,11 +4,13 @@ It knows nothing of HTTP. Everything that goes wrong is raised: a `Refusal` with
 """
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jurygraph.errors import RUN_ENDING, NoRewardError
+from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     MAX_WITHOUT_REWARD,
@@ -19,8 +21,9 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
+from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
-from jurygraph.schema import Response, Task, Trace
+from jurygraph.schema import Failure, Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, CohortTable, JoinedCohort
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
@@ -31,6 +34,9 @@ from jurygraph.server.settings import (
 )
 from jurygraph.server.task_plans import TaskPlans
 
+log = logging.getLogger(__name__)
+
+_FAILURE_HINT = "with --out, `jurygraph show RUN --status failed` lists the responses"
 SINGLES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
@@ -61,12 +67,39 @@ class ScoredSubmission(NamedTuple):
 
 @dataclass
 class RewardCounts:
-    """Counts of groups and rewards since the server began."""
+    """Counts of groups, rewards, and findings that need a quotation, since the server began."""
 
     groups: int = 0
     rewards: int = 0
     failed: int = 0
     filled: int = 0
+    findings: int = 0
+    unsupported: int = 0
+
+
+class FailureLog:
+    """Logs the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.
+
+    A line has no message of a fault, which may quote a response.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, traces: Sequence[Trace]) -> None:
+        for trace in traces:
+            for verdict in trace.verdicts:
+                if verdict.failure is not None and not verdict.superseded:
+                    self._add_failure(verdict.evaluator, verdict.failure)
+
+    def _add_failure(self, evaluator: str, failure: Failure) -> None:
+        key = evaluator, failure.cause, failure.kind
+        self._counts[key] += 1
+        count = self._counts[key]
+        if str(count).strip("0") == "1":
+            what = "a judgement" if count == 1 else f"{count} judgements so far"
+            why = f"{failure.kind}, cause {failure.cause}"
+            log.warning("%s: %s failed (%s); %s", evaluator, what, why, _FAILURE_HINT)
 
 
 class RewardService:
@@ -87,6 +120,7 @@ class RewardService:
         self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardCounts()
+        self._failures = FailureLog()
         self.outage: str | None = None
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
@@ -169,21 +203,31 @@ class RewardService:
         try:
             traces = await self.scorer.score(group)
         except RUN_ENDING as error:
-            self.outage = str(error)
+            self._begin_outage(error)
             raise
         rewards = [trace.reward.value for trace in traces]
+        self._failures.add(traces)
         self.counts.groups += 1
         self.counts.rewards += len(rewards)
         self.counts.failed += rewards.count(None)
+        findings = count_findings_of(traces)
+        self.counts.findings += findings.quotable
+        self.counts.unsupported += findings.unsupported
         guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
             guard.observe(rewards, describe_failures(traces))
         except NoRewardError as error:
-            self.outage = str(error)
+            self._begin_outage(error)
             raise
         if rewards.count(None) < len(rewards):
             self.outage = None
         return traces
+
+    def _begin_outage(self, error: JurygraphError) -> None:
+        if self.outage is None:
+            kind = type(error).__name__
+            log.warning("no rewards at present (%s); /readyz has the reason", kind)
+        self.outage = str(error)
 
     async def close(self) -> None:
         """End what is in work, and the cohorts that wait."""

@@ -11,8 +11,8 @@ macrm-single          one reward model: a single holistic judge
 macrm-multi-head      several heads: the flat mean of the rule-based components"""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -391,6 +391,26 @@ def _parse_value(key: str, text: str) -> Any:
         raise ConfigError(
             f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}"
         ) from None
+
+
+@contextmanager
+def locate_config_errors(
+    path: Path, model: Any = None, model_argument: str = "--model"
+) -> Iterator[None]:
+    """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
+
+    With a `model` given instead of the config's, an error about the key `model` names the argument that gave it.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        key, _, reason = str(error).partition(": ")
+        if key == "model" and model is not None:
+            raise ConfigError(f"{model_argument}: {reason}") from None
+        line = line_of_key(path, key)
+        if line is None:
+            raise ConfigError(f"{path.name}: {error}") from None
+        raise ConfigError(f"{path.name}, line {line}, key {key}: {reason}") from None
 
 
 def line_of_key(path: str | Path, key: str) -> int | None:

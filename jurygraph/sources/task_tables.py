@@ -28,6 +28,7 @@ from jurygraph.messages import (
     describe_value,
     did_you_mean,
     format_path,
+    nearest_name,
     quote,
     shorten,
     validate,
@@ -540,8 +541,9 @@ def _first_object(path: Path) -> Any:
 
 
 def _refuse_renamed_messages(location: str, row: Mapping[str, Any]) -> None:
-    for name in _CHAT_NAMES:
-        if isinstance(row.get(name), list):
+    for name, value in row.items():
+        is_chat = name in _CHAT_NAMES or nearest_name(name, _CHAT_COLUMNS, likeness=0.8)
+        if is_chat and isinstance(value, list):
             problem = f"{location}, field {name}: is a list of messages by another name"
             hint = "call it `messages`, each an object with `role` and `content`"
             raise InputError(f"{problem}; {hint}")

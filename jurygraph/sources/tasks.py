@@ -4,6 +4,7 @@ Only ids, places and the first tasks are kept in memory.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
@@ -175,7 +176,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
     `columns` are those of a table, whose digest is that of the tasks; `unjudged_replies` is the number of its chats
-    with replies before the last message of a user, where by default no response begins. `graphs` is the number of tasks
+    with replies before the last message of a user, where by default no response begins. `field_counts` and
+    `label_counts` count what a table's tasks and responses have, by name. `graphs` is the number of tasks
     with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
     out.
     """
@@ -221,6 +223,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._index: dict[str, _TaskPlace] = {}
             self._response_lines: dict[str, int] = {}
             self.unjudged_replies = 0
+            self.field_counts: Counter[str] = Counter()
+            self.label_counts: Counter[str] = Counter()
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate()
             self._all = list(self._index.values())
@@ -270,14 +274,18 @@ class TaskSource(AbstractContextManager["TaskSource"]):
                 earlier = self._response_lines[response.id]
                 yield _repeated_id("response", response.id, earlier, path)
             self._response_lines[response.id] = line.number
-        columns = self.columns
-        if columns is not None and columns.messages and columns.response_from is None:
-            self.unjudged_replies += has_replies(task.query)
+        if self.columns is not None:
+            self._count_parts(task, self.columns)
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
         outside_file = check_table_files(task.facts, self._folder)
         if outside_file is not None:
             yield outside_file
+
+    def _count_parts(self, task: TaskLine, columns: TableColumns) -> None:
+        self.field_counts.update(task.model_fields_set)
+        if columns.messages and columns.response_from is None:
+            self.unjudged_replies += has_replies(task.query)
 
     def _add_responses(self, file: TextFile) -> None:
         for line, response in read_lines(file, ResponseLine):
@@ -293,6 +301,8 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             entry = self._index[response.task]
             entry.responses += 1
             entry.response_spans.append(line.place)
+            if self.columns is not None:
+                self.label_counts.update(response.labels.keys())
         if not self._response_lines:
             raise InputError(
                 f"{file.name}: the file is empty; write one response a line, each a JSON object"

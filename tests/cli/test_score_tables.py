@@ -131,6 +131,10 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
             "line 1, field traj: is a list of messages by another name; call it `messages`, each",
         ),
         (
+            {"id": "1", "mesages": [{"role": "user", "content": "Salt!"}], "tools": []},
+            "line 1, field mesages: is a list of messages by another name; call it `messages`, each",
+        ),
+        (
             {"message": [{"role": "user", "content": "Salt!"}]},
             "line 1, field message: is a list of messages by another name; call it `messages`, each",
         ),
@@ -320,6 +324,29 @@ def test_a_chat_without_a_reply_is_to_be_left_out(folder: Path, run: Command) ->
         "error: chats.jsonl, line 1, column messages: has no reply to judge: its last message is the user's; leave the "
         "chat out, or say where the response starts with --response-from\n"
     )
+
+
+def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
+    folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    row = {"messages": chat, "reference_action": [], "tool": "x", "kind": "y"}
+    (folder / "chats.jsonl").write_text(json.dumps(row))
+    names = ("tools.match", "tools.valid", "maths.accuracy")
+    words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")
+    notes = [
+        "column 'reference_action' is a label of 1 responses; if it is the reference_actions that tools.match needs, "
+        "call it reference_actions",
+        "column 'tool' is a label of 1 responses; if it is the tools that tools.valid needs, call it tools",
+    ]
+    for how in (("--dry-run",), ("--out", "run")):
+        printed = run("score", "chats.jsonl", *words, *how).err.splitlines()
+        assert [line for line in printed if " is a label of " in line] == notes
+    (folder / "data.csv").write_text("question,answer,gold\n1 + 1?,2,2\n")
+    told = run("score", "data.csv", *NAMED[:4], *words, "--dry-run").err
+    assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told
+    named = (*NAMED[:4], "--reference-column", "gold")
+    assert " is a label " not in run("score", "data.csv", *named, *words, "--dry-run").err
 
 
 def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_out(

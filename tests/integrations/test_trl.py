@@ -8,6 +8,7 @@ import logging
 import pickle
 import re
 from collections.abc import Iterator
+from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import InputError, NoRewardError
+from jurygraph.errors import ConfigError, InputError, NoRewardError
 from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import JuryReward, read_trainer, reward_function, reward_functions
 from jurygraph.schema import Config, EvaluatorUse
@@ -292,13 +293,24 @@ def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
         }
         function = reward_function(config)
         opened.append(function)
+        trainer = Trainer()
         for _ in range(2):
-            assert call(function, ["Hello?"], ["Thank you. It has two."]) == [0.0]
+            columns = trainer.columns()
+            assert call(function, ["Hello?"], ["Thank you. It has two."], **columns) == [0.0]
+    assert trainer.metrics["jury/unsupported"] == 1.0
+    assert trainer.extra["jury_unsupported"] == [1]
     assert caplog.text.count("had no quotation that counts") == 1
     assert "evidence: preferred" in caplog.text
 
 
-def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
+def test_what_is_wrong_is_named_when_the_function_is_made(tmp_path: Path) -> None:
+    config = tmp_path / "jury.yaml"
+    config.write_text("model: none\nevaluators: [maths.acuracy]\n", encoding="utf-8")
+    slip = r"jury\.yaml, line 2, key evaluators\[0\]: .*did you mean 'maths\.accuracy'"
+    with pytest.raises(ConfigError, match=slip):
+        reward_function(config)
+    with pytest.raises(InputError, match=r"jury\.yaml: is a file; to record, name a folder"):
+        reward_function(CONFIG, record=config)
     with pytest.raises(InputError, match="there is no such file"):
         reward_function("missing.yaml")
     with pytest.raises(InputError, match="failed: is 'skip'"):
@@ -309,8 +321,16 @@ def test_what_is_wrong_is_named_when_the_function_is_made() -> None:
         reward_functions(CONFIG, beside="brief")
     with pytest.raises(InputError, match=r"beside: is .*; give a list of functions"):
         reward_functions(CONFIG, beside=form)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="function of another jury, and TRL counts what fails"):
-        reward_functions(CONFIG, beside=[reward_function(CONFIG)])
+    other = reward_function(CONFIG)
+
+    @wraps(other)
+    async def with_zeros(**columns: Any) -> list[float]:
+        return [value or 0.0 for value in await other(**columns)]
+
+    masked = reward_functions(CONFIG, beside=[form])[1]
+    for function in (other, partial(other, task_id=["a"]), other.__call__, with_zeros, masked):
+        with pytest.raises(InputError, match="function of another jury, and TRL counts what fails"):
+            reward_functions(CONFIG, beside=[partial(form), function])
 
 
 def test_two_juries_give_the_mean_for_what_fails_under_names_of_their_own(
@@ -334,13 +354,9 @@ def test_two_juries_give_the_mean_for_what_fails_under_names_of_their_own(
 @all_rows(
     "folder, field", [("run/{ranks}", "{ranks}"), ("run/{rank", "{rank"), ("{step}/run", "{step}")]
 )
-def test_a_folder_to_record_in_has_one_field(
-    opened: list[JuryReward], folder: str, field: str
-) -> None:
-    function = reward_function(CONFIG, record=folder)
-    opened.append(function)
+def test_a_folder_to_record_in_has_one_field(folder: str, field: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"'{field}' is no field of a folder")):
-        call(function, ["2 + 2?"] * 2, ["4", "5"])
+        reward_function(CONFIG, record=folder)
 
 
 def test_a_call_with_wrong_samples_says_which(

@@ -10,6 +10,7 @@ import pytest
 from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.reports.summary import count_findings_of
 from jurygraph.runs.run import Run
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
@@ -153,3 +154,4 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         report = report_run(run, index, 3, lambda count: None)
         assert (warning in report) == is_mostly
         assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
+        assert count_findings_of(run.traces()) == findings

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from tests.command import run_command
@@ -311,7 +313,9 @@ def test_with_tasks_a_label_is_the_id_of_the_prompts_task_and_no_reference() -> 
     asyncio.run(mistake())
 
 
-def test_three_groups_without_a_reward_are_an_outage_until_there_is_one() -> None:
+def test_three_groups_without_a_reward_are_an_outage_until_there_is_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def fail() -> None:
         async with serving() as served:
             statuses = [(await served.score(f"nonsense {n}", "nonsense"))[0] for n in range(3)]
@@ -322,8 +326,15 @@ def test_three_groups_without_a_reward_are_an_outage_until_there_is_one() -> Non
             for path in ("/readyz", "/healthz"):
                 async with served.client.get(path) as up:
                     assert up.status == 200
+            await served.score(*(f"nonsense {n}" for n in range(7)))
 
     asyncio.run(fail())
+    hint = "; with --out, `jurygraph show RUN --status failed` lists the responses"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"criteria: a judgement failed (malformed, cause response){hint}",
+        "no rewards at present (NoRewardError); /readyz has the reason",
+        f"criteria: 10 judgements so far failed (malformed, cause response){hint}",
+    ]
 
 
 def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:
@@ -396,6 +407,8 @@ def test_figures_and_description_are_served() -> None:
                 'jurygraph_requests_total{path="/v1/score",status="200"} 1',
                 "jurygraph_rewards_total 2",
                 "jurygraph_failed_rewards_total 1",
+                "jurygraph_findings_total 1",
+                "jurygraph_unsupported_findings_total 0",
                 "jurygraph_request_seconds_count 1",
             ):
                 assert line in figures

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph import ConfigError
-from jurygraph.sources import line_of_key, parse_config, read_config
-from jurygraph.sources.config import apply_settings
+from jurygraph.sources import parse_config, read_config
+from jurygraph.sources.config import apply_settings, line_of_key
 from tests.rows import all_rows
 
 WHOLE = """\

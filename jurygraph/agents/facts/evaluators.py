@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -29,7 +28,7 @@ from jurygraph.agents.facts.tables import (
 from jurygraph.agents.registry import import_named
 from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, name_part
-from jurygraph.messages import Problem, did_you_mean, quote, shorten, validate
+from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, shorten, validate
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.frozen_model import ParamsModel, PlainParams
 from jurygraph.sources.files import name_folders
@@ -80,10 +79,10 @@ def table_files(view: TaskView) -> Mapping[str, str]:
     if view.facts is None:
         return {}
     # Other facts may be called anything.
-    for name in get_close_matches("tables", view.facts, n=1, cutoff=0.8):
-        if name != "tables":
-            problem = f"facts.{name}: is not a known field here; did you mean tables?"
-            raise PlanError(f"task {view.id!r}: {problem}")
+    slip = nearest_name("tables", view.facts, likeness=0.8)
+    if slip is not None and "tables" not in view.facts:
+        problem = f"facts.{slip}: is not a known field here; did you mean tables?"
+        raise PlanError(f"task {view.id!r}: {problem}")
     tables = view.facts.get("tables", {})
     facts = load_facts(view.model_copy(update={"facts": {"tables": tables}}))
     sha256_by_name = facts.marks.get("files", {})

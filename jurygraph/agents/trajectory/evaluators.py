@@ -38,6 +38,7 @@ from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText, Sees
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, canonical_json
+from jurygraph.schema.task import ReferenceCall
 
 _MAX_LISTED = 5
 
@@ -90,8 +91,8 @@ class ToolsMatch(TrajectoryEvaluator):
     settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """Refuse a name in `only` that is no tool of the task, an action's that is nearly one, and an argument of an
-        action that its tool's schema excludes.
+        """Refuse a name in `only` that is no tool of the task, an action's that is nearly one, and arguments of an
+        action of which its tool's schema excludes or lacks one.
 
         The first would compare nothing and match everything; the others would match nothing.
         """
@@ -106,10 +107,13 @@ class ToolsMatch(TrajectoryEvaluator):
             for action in view.reference_actions or ():  # which may know more tools than the task
                 if nearest_name(action.name, schemas, likeness=0.8):
                     require_known(where, [action.name], schemas, "tool")
-                if self._compares_all_arguments(action.name):
-                    arguments = _closed_arguments(schemas.get(action.name))
+                mode = self._mode_of(action.name)
+                schema = schemas.get(action.name)
+                if mode in ("exact", "superset"):
                     kind = f"argument of {action.name}"
-                    require_known(where, action.arguments, arguments, kind)
+                    require_known(where, action.arguments, _closed_arguments(schema), kind)
+                if mode == "exact":
+                    _refuse_missing_argument(where, action, schema)
             tool_names = {*schemas, *(call.name for call in self._wanted_calls(view, ()))}
             where = f"task {view.id!r}: its `tools` lack what params.only names"
             require_known(where, self.settings.only, tool_names, "tool")
@@ -157,11 +161,12 @@ class ToolsMatch(TrajectoryEvaluator):
             evidence=evidence,
         )
 
-    def _compares_all_arguments(self, tool: str) -> bool:
-        """Return whether a call of a tool has to have every argument of the reference to match it."""
+    def _mode_of(self, tool: str) -> ArgumentsMode | tuple[Id, ...] | None:
+        """Return how the arguments of a tool's calls are compared, or which of them; None for a tool not in `only`."""
         settings = self.settings
-        mode = settings.tool_args_match_overrides.get(tool) or settings.tool_args_match_mode
-        return mode in ("exact", "superset") and (not settings.only or tool in settings.only)
+        if settings.only and tool not in settings.only:
+            return None
+        return settings.tool_args_match_overrides.get(tool) or settings.tool_args_match_mode
 
     def _wanted_calls(self, task: TaskView, only: Sequence[str]) -> list[MadeCall]:
         if task.reference_messages is not None:
@@ -255,6 +260,19 @@ def _closed_arguments(schema: Any) -> Collection[str] | None:
         return None
     names = schema.get("properties", {})
     return names if isinstance(names, Mapping) and "patternProperties" not in schema else None
+
+
+def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> None:
+    """Raise PlanError for an action without an argument that its tool requires: no valid call has the same."""
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    if not isinstance(required, list):
+        return
+    for name in required:
+        if name not in action.arguments:
+            slip = nearest_name(name, action.arguments, likeness=0.8)
+            hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
+            problem = f"a call of {action.name} lacks {quote(name)}, which its tool requires"
+            raise PlanError(f"{where}: {problem}; {hint}")
 
 
 def _check_patterns(schema: Any, where: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
-from jurygraph.cli.jury_loading import locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import open_jury
 from jurygraph.cli.options import (
     AsMarkdown,
     Conditions,
@@ -32,6 +32,7 @@ from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_gate
 from jurygraph.safety.attacks import Suite, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
+from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.task_tables import folder_of_tasks
 from jurygraph.sources.tasks import TaskLines

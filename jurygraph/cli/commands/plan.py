@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jurygraph.cli.interrupts import exit_if_interrupted, run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
 from jurygraph.cli.options import (
     ConfigFile,
     FilesOutside,
@@ -59,6 +59,7 @@ def plan(
         from jurygraph.concurrency import new_event_loop
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.plans_file import write_plans
+        from jurygraph.sources import locate_config_errors
         from jurygraph.sources.task_tables import folder_of_tasks
         from jurygraph.sources.tasks import TaskLines
 

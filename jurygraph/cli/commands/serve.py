@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
 from jurygraph.cli.options import (
     ConfigFile,
     FilesOutside,
@@ -24,6 +24,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import print_message, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets
 from jurygraph.errors import InputError
+from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import refuse_unreadable
 
 if TYPE_CHECKING:

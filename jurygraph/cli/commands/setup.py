@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import jury_notes, open_jury
 from jurygraph.cli.options import JsonOption, argument, choose_names, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
@@ -166,7 +166,9 @@ def _check_extras() -> Iterator[SetupCheck]:
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
-    from jurygraph.planner import Planner  # imported lazily: only needed with a config
+    # imported lazily: only needed with a config
+    from jurygraph.planner import Planner
+    from jurygraph.sources import locate_config_errors
 
     try:
         with open_jury(path) as jury, locate_config_errors(path):

@@ -1,16 +1,18 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from jurygraph.cli.options import (
     JsonOption,
     OnlyAgent,
+    OnlyLabel,
     OnlyStatus,
     OutFile,
     RunFolder,
@@ -43,6 +45,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import Selection, address_of, trace_reader, view_rewards
 
+if TYPE_CHECKING:
+    from jurygraph.explanation import Explanation
+
 Options = Mapping[str, object]
 
 
@@ -58,9 +63,7 @@ def show(
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
     sort: SortColumn = None,
-    label: Annotated[
-        str | None, option("NAME=VALUE", "Only responses with this label, such as step=312.")
-    ] = None,
+    label: OnlyLabel = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -88,7 +91,7 @@ def show(
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    selection = Selection(status, agent, sort, limit, None if label is None else _read_label(label))
+    selection = Selection(status, agent, sort, limit, _read_label(label))
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictions(response, details, {"columns": columns, **selection._asdict()}, json)
     question = verdict if call is None else call
@@ -110,14 +113,33 @@ def show(
             # with the columns that nobody chose, the second one has the agents
             if names is None and len({row[1] for row in table.rows}) > 1:
                 print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
+            if stored_run.header.is_open_ended:
+                _print_if_counted(stored_run)
             print_if_unfinished(stored_run)
 
 
-def _read_label(text: str) -> tuple[str, str]:
+def _read_label(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
     name, separator, value = text.partition("=")
     if not name or not separator:
         raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
     return name, value
+
+
+_COUNTED_GROUP = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
+_MAX_READ_FOR_STEPS = 256
+
+
+def _print_if_counted(run: Run) -> None:
+    """Say that the number of a group is no step, where a label has another step: a trainer's groups are counted."""
+    for trace in islice(run.traces(), _MAX_READ_FOR_STEPS):
+        number = _COUNTED_GROUP.search(trace.response_id)
+        step = trace.labels.get("step")
+        if number is not None and step is not None and number[1] != str(step):
+            example = f"{trace.response_id} is of step {step}, its label `step`"
+            print_message(f"the number after @ counts the groups of a task: {example}")
+            return
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
@@ -172,31 +194,73 @@ def _show_question(run: Run, response: str, question: str, has_calls: bool, json
     print_report(json, view.to_json(has_calls) if json else {}, lines)
 
 
+_EXPLAINED_BY_DEFAULT = 10
+"""So many of the selected responses `explain` prints without `--limit`."""
+
+
 def explain(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Explain this response.")] = None,
     what_if: Annotated[
         bool, option(None, "Show the single changes that would raise or lower the reward.")
     ] = False,
+    status: OnlyStatus = None,
+    agent: OnlyAgent = None,
+    sort: SortColumn = None,
+    label: OnlyLabel = None,
+    limit: Annotated[
+        int | None,
+        option(
+            "N",
+            "Explain the first N responses.",
+            min=1,
+            show_default=f"{_EXPLAINED_BY_DEFAULT} of a selection",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost.
 
+    `--label`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
+
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
-    model is called. On a terminal lines are broken at its width; a pipe gets them whole.
+    model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
+    each response.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
+        jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    if response is None:
-        hint = f"name one with --response ID; `jurygraph show {shell_quote(run)}` lists them"
+    selection = Selection(status, agent, sort, limit, _read_label(label))
+    _refuse_contradictions(response, {}, selection._asdict(), json)
+    if response is None and selection == Selection():
+        hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
+        hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
         raise InputError(f"--response: is missing; {hint}")
     with Run.open(run) as stored_run:
-        explanation = stored_run.explain(response)
-        content = explanation.to_dict(what_if) if json else {}
-        print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
+        if response is not None:
+            _print_explanation(stored_run.explain(response), what_if, json)
+        else:
+            _explain_selected(stored_run, selection, what_if, json)
+
+
+def _explain_selected(run: Run, selection: Selection, what_if: bool, json: bool) -> None:
+    response_ids = list(selection.select(run, lambda trace: trace.response_id))
+    limit = selection.limit or _EXPLAINED_BY_DEFAULT
+    for index, response_id in enumerate(response_ids[:limit]):
+        if index and not json:
+            print_result("")
+        _print_explanation(run.explain(response_id), what_if, json)
+    if len(response_ids) > limit:
+        hint = "--limit N explains more; --status, --agent and --sort reward choose which"
+        print_message(f"the first {limit} of {len(response_ids)} responses; {hint}")
+
+
+def _print_explanation(explanation: "Explanation", what_if: bool, json: bool) -> None:
+    content = explanation.to_dict(what_if) if json else {}
+    print_report(json, content, wrap_lines(map(escape_line, explanation.sentences(what_if))))
 
 
 def export(

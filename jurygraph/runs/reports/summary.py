@@ -17,7 +17,7 @@ from jurygraph.runs.store.packing import (
     unpack_reason,
 )
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.schema import Cause, Failure, Question
+from jurygraph.schema import Cause, Failure, Question, Trace
 from jurygraph.schema.verdict import CODE_LAYERS, GATED_LAYERS
 
 
@@ -104,10 +104,7 @@ class FailureRow:
 
 
 def _is_quoted_finding(verdict: StoredBody) -> bool:
-    """Return whether a verdict is a finding that needs a quotation and has one.
-
-    What a judge quotes where it finds a criterion not met needs none: then the verdict has no number of its own.
-    """
+    """Return whether a verdict needs a quotation and has one (`RecordedVerdict.needs_quotation`)."""
     is_plain_no = (
         verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
     )
@@ -144,6 +141,18 @@ def count_findings(run: Run) -> FindingCounts:
                 if not verdict.get("superseded"):
                     summary.count_finding(verdict, questions[verdict["question"]])
     return summary.findings
+
+
+def count_findings_of(traces: Iterable[Trace]) -> FindingCounts:
+    """Count the findings of traces that need a quotation, as `count_findings` does those of a run."""
+    verdicts = [
+        verdict
+        for trace in traces
+        for verdict in trace.verdicts
+        if verdict.needs_quotation and not verdict.superseded
+    ]
+    unsupported_count = sum(verdict.unsupported is not None for verdict in verdicts)
+    return FindingCounts(len(verdicts), unsupported_count)
 
 
 GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate", "unsupported")

@@ -78,7 +78,7 @@ async def write_plans(
         except (PlanError, ModelError, BudgetExceeded) as error:
             number, _ = started[0]
             # changed in place, to keep its class and attributes
-            error.args = (f"{name}, line {number}: {error}; no plan was written",)
+            error.args = (f"{name}, line {number}: {error}",)
             raise
     return count
 

@@ -12,6 +12,7 @@ from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
+from jurygraph.messages import find_meant_field, nearest_name, quote
 from jurygraph.models.gateway import Gateways
 from jurygraph.runs.workflows.branch import ReusedRun
 from jurygraph.schema import Plan, Response, Task
@@ -21,6 +22,14 @@ from jurygraph.sources.tasks import ProfilesFile
 from jurygraph.tools.workspace import open_workspace
 
 T = TypeVar("T")
+
+_COLUMN_REMEDIES = {
+    "reference": "name it with --reference-column",
+    "tools": "call it tools",
+    "reference_actions": "call it reference_actions",
+    "reference_messages": "give its calls as reference_actions: no column has messages of reference",
+}
+"""How a table gives the fields of a task that evaluators need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,23 @@ class TaskFileJob:
             own_criteria.update(evaluators[name].shares)
         criteria = config.criteria.keys()
         refuse_unknown_criteria(criteria, self._find_names(criteria, own_criteria, _criterion_ids))
+
+    def describe_misnamed_columns(self) -> Iterator[str]:
+        """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs."""
+        source = self.source
+        task_count, _ = source.file_extent()
+        for name, evaluator in self.jury.evaluators.items():
+            fields = evaluator.task_fields
+            given_count = sum(source.field_counts[field] for field in fields)
+            has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
+            if given_count >= task_count or has_default:
+                continue
+            for column, number in source.label_counts.items():
+                field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
+                if field is not None:
+                    became = f"column {quote(column)} is a label of {number} responses"
+                    meant = f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
+                    yield f"{became}; {meant}"
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""

@@ -227,6 +227,21 @@ def test_an_argument_of_an_action_that_its_tool_excludes_is_refused() -> None:
             judge("tools.match", BOOKED, tools=described, reference_actions=actions)
 
 
+def test_an_action_without_an_argument_that_its_tool_requires_is_refused() -> None:
+    actions = [{"name": "book", "arguments": {"cabn": 2}}, ACTIONS[1]]
+    schema = {"properties": {"cabin": {}}, "required": ["cabin"]}
+    tools = [{"function": {"name": "book", "parameters": schema}}]
+    slip = (
+        "reference_actions: a call of book lacks 'cabin', which its tool requires; is 'cabn' meant"
+    )
+    with pytest.raises(PlanError, match=slip):
+        judge("tools.match", BOOKED, tools=tools, reference_actions=actions)
+    params = {"tool_args_match_mode": "superset"}
+    messages = [call('{"cabn": 2, "cabin": 1}'), *BOOKED[1:]]
+    verdict = judge("tools.match", messages, params=params, tools=tools, reference_actions=actions)
+    assert verdict.score == 1.0
+
+
 @all_rows(
     "schema, params",
     [

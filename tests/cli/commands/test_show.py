@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
+from jurygraph.cli.commands import show
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
 from tests.cli.conftest import Command, change_ledger, write_project
@@ -68,6 +70,18 @@ def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command
     assert "text      erased" in run("show", project / "run", "--response", "a").out
 
 
+@all_rows("step, is_counted", [(None, True), (312, False)])
+def test_show_says_where_the_number_of_a_group_is_not_its_step(
+    tmp_path: Path, run: Command, step: int | None, is_counted: bool
+):
+    response = jg.Response(text="salt", labels={"step": 312})
+    with jg.Jury(evaluators=["trajectory.loops"], record=tmp_path / f"run-{step}") as jury:
+        jury.score(jg.Task(id="t", query="Ask."), [response], step=step)
+    shown = run("show", tmp_path / f"run-{step}")
+    counted = "the number after @ counts the groups of a task: t@1/1 is of step 312, its label"
+    assert (counted in shown.err) == is_counted, shown.err
+
+
 def test_show_json_prints_one_trace_per_line_as_the_export_does(scored_folder: Path, run: Command):
     shown = run("show", scored_folder, "--json").out.splitlines(keepends=True)
     names = ["door/a", "door/b", "salt/a", "salt/b"]
@@ -106,6 +120,27 @@ def test_explain_json_has_the_sentences_and_the_points_behind_them(
     assert given["sentences"] == run(*command).out.splitlines()
     assert (given["reward"], [line["points"] for line in given["lines"]]) == (-0.25, [0.25, -0.5])
     assert ("what_if" in given) == bool(options)
+
+
+def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
+    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    of_alice = ("explain", scored_folder, "--agent", "alice", "--sort", "reward")
+    expected = [
+        run("explain", scored_folder, "--response", name).out for name in ("salt/a", "door/a")
+    ]
+    assert run(*of_alice).out == "\n".join(expected)
+    assert run(*of_alice).err == ""
+    lines = run(*of_alice, "--json").out.splitlines()
+    assert [json.loads(line)["response_id"] for line in lines] == ["salt/a", "door/a"]
+    monkeypatch.setattr(show, "_EXPLAINED_BY_DEFAULT", 1)
+    ended = run(*of_alice)
+    assert ended.out == expected[0]
+    assert ended.err.startswith("the first 1 of 2 responses; --limit N explains more; --status")
+    assert run(*of_alice, "--limit", 2).out == "\n".join(expected)
+    assert (
+        "no response has the label step=3" in run("explain", scored_folder, "--label", "step=3").err
+    )
 
 
 @pytest.mark.landing
@@ -159,7 +194,10 @@ ONE = ("show", "--response", "salt/a")
             ("explain", "--response", "salt/aa"),
             "there is no response 'salt/aa'; did you mean salt/a?",
         ),
-        (("explain",), "--response: is missing; name one with --response ID; `jurygraph show "),
+        (
+            ("explain",),
+            "--response: is missing; name one with --response ID, or several with --label",
+        ),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),
         (

@@ -29,7 +29,7 @@ def brief(completions: list[Any], **columns: Any) -> list[float]:
 
 
 def make_functions() -> list[Any]:
-    # what is scored is stored: `jurygraph show run --label step=312`
+    # what is scored is stored: `jurygraph show run --label step=312`, and `explain`
     return reward_functions(
         HERE / "jury.yaml", beside=[brief], reference="reference", record=HERE / "run" / "{rank}"
     )
