@@ -479,5 +479,6 @@ _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_lines(text: str) -> str:
-    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
+    """Return the text with control and invisible characters as escapes, except tabs and the ends of lines."""
+    text = text.replace("\r\n", "\n")  # what Windows ends a line with
     return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)
