@@ -421,9 +421,7 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
     return objects
 
 
-def _unknown_message(
-    role: str, name: str, names: Collection[str], hint: str | None = None
-) -> str:
+def _unknown_message(role: str, name: str, names: Collection[str], hint: str | None = None) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
     if hint is None and 0 < len(names) <= _MAX_NAMES_LISTED:
         other_hint += f", or write {', '.join(names)}"
