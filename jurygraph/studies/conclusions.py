@@ -203,11 +203,27 @@ _WHAT_JUDGES_ARE = {
 }
 
 
+def predict_alike(row: Figures) -> bool:
+    """Return whether two judges are equally near to every reviewer, and to every item: their predictions are one."""
+    estimate = as_interval(row["absolute"])
+    is_zero = estimate is not None and estimate.value == 0.0 and estimate.low is None
+    return is_zero and not row["nearer"] and not row["farther"]
+
+
+def _describe_like_predictions(row: Figures) -> str:
+    sentence = f"{row['first']} and {row['second']} make the same predictions"
+    if {row["first"], row["second"]} == {"own-history", "neighbours"}:
+        sentence += ", as both take all own ratings of each reviewer; a smaller --shots parts them"
+    return f"{sentence}."
+
+
 def _compare_judges(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
+    if predict_alike(row):
+        return _describe_like_predictions(row)
     difference = row["absolute"]
     first, second = (_WHAT_JUDGES_ARE.get(row[name], row[name]) for name in ("first", "second"))
     estimate = as_interval(difference)
