@@ -314,6 +314,11 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
             COLUMNS,
             "t.csv, line 1: has no column 'question'; did you mean 'question '?",
         ),
+        (
+            "question,a,b\nq,c,d\n",
+            columns(response=("a, b",)),
+            "t.csv, line 1: has no column 'a, b'; repeat the option for each",
+        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
             'question,answer\n"a\nb",c\n ,d\n',
