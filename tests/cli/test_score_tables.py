@@ -293,7 +293,10 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
             ("score", "empty.jsonl", "--agent-column", "agent"),
             "empty.jsonl: has no rows; name a file with one at least",
         ),
-        (("score", "chats.csv"), "--prompt-column and --response-column, or --messages-column; it has messages\n"),
+        (
+            ("score", "chats.csv"),
+            "--prompt-column and --response-column, or --messages-column; it has messages\n",
+        ),
         (
             ("import", "chats", "chats.csv"),
             "score it as it is: jurygraph score chats.csv --messages-column COLUMN\n",

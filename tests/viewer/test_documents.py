@@ -13,6 +13,7 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
+from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows
@@ -294,3 +295,16 @@ def test_a_large_run_is_not_read_for_a_notebook(
     assert "5 responses, open" in text
     assert "too large to be drawn here" in text
     assert "agent 0" not in text
+
+
+@all_rows(
+    "name, words",
+    [
+        ("response malformed", "unusable reply, malformed"),
+        ("infrastructure server", "no reply, server"),
+        ("infrastructure timeout", "infrastructure timeout"),
+        ("response RuntimeError", "response RuntimeError"),
+    ],
+)
+def test_a_failure_of_a_model_is_named_by_its_reply(name: str, words: str) -> None:
+    assert format_failure(name) == words
