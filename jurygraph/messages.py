@@ -135,7 +135,8 @@ _FIELDS_BY_FOREIGN_NAME = {
     ),
     **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
-    **dict.fromkeys(("model", "system", "policy"), ("agent",)),
+    "model": ("agent", "judges"),
+    **dict.fromkeys(("system", "policy"), ("agent",)),
     "match_mode": ("trajectory_match_mode",),
 }
 """The fields that other projects' names mean, the first one that is there."""
