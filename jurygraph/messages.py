@@ -135,7 +135,8 @@ _FIELDS_BY_FOREIGN_NAME = {
     ),
     **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
     **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
-    **dict.fromkeys(("model", "system", "policy"), ("agent",)),
+    "model": ("agent", "judges"),
+    **dict.fromkeys(("system", "policy"), ("agent",)),
     "match_mode": ("trajectory_match_mode",),
 }
 """The fields that other projects' names mean, the first one that is there."""
@@ -479,5 +480,6 @@ _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{INVISIBLE_CHARACTERS}]")
 
 
 def escape_lines(text: str) -> str:
-    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
+    """Return the text with control and invisible characters as escapes, except tabs and the ends of lines."""
+    text = text.replace("\r\n", "\n")  # what Windows ends a line with
     return _HIDDEN_IN_LINES.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -8,7 +8,7 @@ import copy
 import inspect
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
@@ -51,6 +51,8 @@ BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
 BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
 BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
 BUILTIN_TOOLS: Mapping[str, str] = _BUILTINS["tools"]
+_MAX_NAMES_LISTED = 20
+"""Of a role with more, such as the evaluators, the reference has a table."""
 ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
@@ -377,7 +379,7 @@ def _split_path(path: str) -> tuple[str, str]:
     return module, attribute
 
 
-def _import(role: str, path: str, names: Iterable[str]) -> Any:
+def _import(role: str, path: str, names: Collection[str]) -> Any:
     module_name, attribute = _split_path(path)
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, names))
@@ -419,8 +421,10 @@ def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str
     return objects
 
 
-def _unknown_message(role: str, name: str, names: Iterable[str], hint: str | None = None) -> str:
+def _unknown_message(role: str, name: str, names: Collection[str], hint: str | None = None) -> str:
     other_hint = hint or f"; name one as package.module.{role}"
+    if hint is None and 0 < len(names) <= _MAX_NAMES_LISTED:
+        other_hint += f", or write {', '.join(names)}"
     return f"unknown {role} {name!r}{_name_hint(name, names) or other_hint}"
 
 

@@ -97,6 +97,13 @@ HEADINGS = {
 """The commands as the help groups them."""
 
 
+_NO_NUMBER = {
+    "unable to parse string as a number": "is no number; write one such as 1.5, with a decimal point",
+    "unable to parse string as an integer": "is no whole number; write one, such as 100",
+}
+"""By the end of pydantic's message: what is said in its place."""
+
+
 class _LazyGroup(TyperGroup):
     """A group that imports a command when it is first needed, and lists all commands without importing them."""
 
@@ -120,8 +127,9 @@ class _LazyGroup(TyperGroup):
             return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ") or _find_example(error)
-            if error.message.endswith("unable to parse string as a number"):
-                error.message = "is no number; write one such as 1.5, with a decimal point"
+            for ending, message in _NO_NUMBER.items():
+                if error.message.endswith(ending):
+                    error.message = message
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -262,6 +262,7 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
 
 def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Forecast":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
+    from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import Forecaster
 
     forecaster = Forecaster(opened_job.job, opened_job.stored_work)
@@ -269,9 +270,8 @@ def forecast_remaining(opened_job: OpenedJob, runner: "asyncio.Runner") -> "Fore
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, forecaster.forecast(report), threads)
     _print_plan_notes(forecaster.plan_notes)
-    for needs, number in forecaster.lacking.items():
-        lack = f"{number} of {expected.tasks} tasks lack what {needs}"
-        print_message(f"{lack}; give it to them, or take the evaluator out")
+    for (name, needs), number in forecaster.lacking.items():
+        print_message(describe_lacking_tasks(name, number, expected.tasks, needs))
     return expected
 
 

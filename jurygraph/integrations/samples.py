@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from jurygraph.display import format_value
 from jurygraph.errors import InputError
 from jurygraph.messages import validate
 from jurygraph.schema import Response, Task
@@ -94,11 +95,12 @@ def name_task(content: Any) -> Any:
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
     """Return the task of a prompt, a text or messages, with its other `parts` by their fields.
 
-    Raises `InputError` that names the field and what would be right.
+    Raises `InputError` that names the prompt, the field and what would be right.
     """
     task = validate(Task, name_task({"query": prompt, **parts}))
     if not isinstance(task, Task):
-        raise InputError(f"a prompt of the trainer, `{task.field}`: {task}")
+        where = f"the trainer's prompt {format_value(prompt, 60)}, `{task.field}`"
+        raise InputError(f"{where}: {task}")
     return task
 
 

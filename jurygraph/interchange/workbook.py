@@ -6,6 +6,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -148,7 +149,8 @@ def read_agents(run: Run) -> SheetRows:
     fact_rows.append(("Models", ", ".join(run.judges) or "none"))
     fact_rows.append(("Cost", _format_bill(bill)))
     fact_rows += _read_weights(run)
-    fact_rows.append(("Rewards can be", " to ".join(map(format_plain, limits))))
+    if all(map(math.isfinite, limits)):
+        fact_rows.append(("Rewards can be", " to ".join(map(format_plain, limits))))
     fact_rows += _LEGEND
     return [
         *rows,

@@ -193,6 +193,11 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
     return {key: group for key, (group, _) in groups.items()}
 
 
+_MIN_SCORES_OF_A_RANGE = 10
+_SMALL_SHARE_OF_A_SCALE = 0.7
+"""What 1 to 5 takes of 1 to 7 is less, what 1 to 4 takes of 1 to 5 is more."""
+
+
 class ReviewerHistory:
     """Examples by reviewer, dimension and domain, in an order that does not depend on the order of the file."""
 
@@ -223,7 +228,7 @@ class ReviewerHistory:
         """All reviewers in the file, including those without examples."""
         self.name = ratings.name
         self._ratings = ratings
-        self._dimensions = sorted(scales)
+        self._scales = dict(sorted(scales.items()))
         self._examples_of: dict[tuple[str, str | None], list[Example]] = {}
         """The examples by dimension, and by dimension and domain, in order."""
         for example in self.examples:
@@ -286,7 +291,10 @@ class ReviewerHistory:
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:
-        """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
+        """Describe the number of ratings, those that are not read or shown, and dimensions without any.
+
+        Also scales of which the scores take a small part: their range may be another one.
+        """
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
@@ -299,8 +307,11 @@ class ReviewerHistory:
         for kind, number, first in self.left_out:
             omission_text = f"{format_count(number, 'rating')} {OMISSION_REASONS[kind]}"
             yield f"Left out: {omission_text}; the first is {first}."
-        for dimension in self._dimensions:
-            if (dimension, None) not in self._examples_of:
+        for dimension, scale in self._scales.items():
+            scores = [example.score for example in self._examples_of.get((dimension, None), ())]
+            if len(scores) >= _MIN_SCORES_OF_A_RANGE:
+                yield from _note_wide_scale(dimension, scale, scores)
+            if not scores:
                 dimensions = {rating.dimension for _, rating in self._ratings.rows}
                 named_dimensions = sorted(name for name in dimensions if name is not None)
                 suggestion = (
@@ -333,6 +344,18 @@ class ReviewerHistory:
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
+
+
+def _note_wide_scale(
+    dimension: str, scale: tuple[float, float], scores: Sequence[float]
+) -> Iterator[str]:
+    low, high = min(scores), max(scores)
+    if high - low < _SMALL_SHARE_OF_A_SCALE * (scale[1] - scale[0]):
+        ends = f"{scale[0]:g} to {scale[1]:g}"
+        yield (
+            f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {ends}; if reviewers could "
+            "not give the others, narrow `scale`."
+        )
 
 
 LoadedHistory = Annotated[

@@ -732,7 +732,10 @@ def _require_column(path: Path, position: str, role: str, column: str, values: T
         return
     if role == "messages":
         _refuse_renamed_messages(f"{path}, {position}", values)
-    raise missing_column_error(_header_location(path, position), (column,), list(values))
+    location = _header_location(path, position)
+    if values.keys() >= set(map(str.strip, column.split(","))):
+        raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
+    raise missing_column_error(location, (column,), list(values))
 
 
 def _refuse_empty(location: str, column: str, role: str) -> None:

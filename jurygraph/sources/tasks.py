@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
-from jurygraph.messages import Problem, did_you_mean, quote
+from jurygraph.messages import Problem, did_you_mean, join_names, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
 from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
@@ -38,6 +38,7 @@ from jurygraph.sources.task_tables import (
     is_table,
     locate_table_files,
     open_table,
+    read_rows,
 )
 
 
@@ -428,7 +429,11 @@ def open_tasks(
         )
     if columns is None and is_table(path):
         hint = "name its columns with --prompt-column and --response-column, or --messages-column"
-        raise InputError(f"{Path(path).name}: is a table; {hint}")
+        first_row = next(read_rows(Path(path)), ("", {}))[1]
+        names = f"; it has {join_names(list(map(str, first_row)))}" if first_row else ""
+        raise InputError(f"{Path(path).name}: is a table; {hint}{names}")
+    if responses is not None:
+        _refuse_table(responses, """{"task": "t1", "text": "…"} for each response""")
     _refuse_yaml(path)
     if columns is None and responses is None:
         columns = columns_of_chats(path)
@@ -462,6 +467,14 @@ def _refuse_yaml(path: str | Path) -> None:
         )
 
 
+def _refuse_table(path: str | Path, line: str) -> None:
+    """Raise `InputError` for a table where only lines of JSON are read, with one and with what reads the table."""
+    if is_table(path):
+        problem = f"{path}: is a table, and JSON lines are read here"
+        command = f"jurygraph score {shell_quote(path)} --prompt-column C --response-column C"
+        raise InputError(f"{problem}; write {line}, or score it as it is: `{command}`")
+
+
 class TaskLines(TaskKeyedFile[TaskLine]):
     """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
 
@@ -477,8 +490,7 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml(path)
-        if is_table(path):
-            raise InputError(f"{path}: is a table; this command reads tasks, as JSON lines")
+        _refuse_table(path, """{"id": "t1", "query": "…"} for each task""")
         self._is_wanted = is_wanted
         self._defaults = defaults
         self._folder = folder

@@ -120,6 +120,30 @@ def join_conclusions(judges: Sequence[Figures]) -> list[str]:
     return [*paragraphs, *common]
 
 
+def conclude_differences(differences: Sequence[Figures]) -> list[str]:
+    """Return which of two judges is nearer to people; nothing of more, whose pairs are a table."""
+    if len(differences) != 1:
+        return []
+    (row,) = differences
+    nearer, other = row["first"], row["second"]
+    value, low, high = row["difference"]
+    if value > 0.0:
+        nearer, other = other, nearer
+    elif low is not None and high is not None:
+        value, low, high = -value, -high, -low
+    gap = IntervalCell(abs(value), low, high)
+    side = compare_with_bound(gap, 0.0)
+    detail = f"its mean distance is less by {_cell_text(gap)}, {row['n']} labels"
+    if side is None and value == 0.0:
+        return [f"{nearer} and {other} are equally near to people on {row['n']} labels."]
+    if side and row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL:
+        return [f"{nearer} is nearer to people than {other}: {detail}."]
+    need = "more labels would tell"
+    if side == 0:
+        need = describe_needed_count(gap, 0.0, row["n"], "labels")
+    return [f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."]
+
+
 def _describe_bias(judge: Figures) -> Iterator[str]:
     """Yield how far the scores of a judge are above or below people's on a scale of more than two values."""
     side = compare_with_bound(judge["bias"], 0.0)
@@ -203,11 +227,27 @@ _WHAT_JUDGES_ARE = {
 }
 
 
+def predict_alike(row: Figures) -> bool:
+    """Return whether two judges are equally near to every reviewer, and to every item: their predictions are one."""
+    estimate = as_interval(row["absolute"])
+    is_zero = estimate is not None and estimate.value == 0.0 and estimate.low is None
+    return is_zero and not row["nearer"] and not row["farther"]
+
+
+def _describe_like_predictions(row: Figures) -> str:
+    sentence = f"{row['first']} and {row['second']} make the same predictions"
+    if {row["first"], row["second"]} == {"own-history", "neighbours"}:
+        sentence += ", as both take all own ratings of each reviewer; a smaller --shots parts them"
+    return f"{sentence}."
+
+
 def _compare_judges(row: Figures, pairs: int, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
     """
+    if predict_alike(row):
+        return _describe_like_predictions(row)
     difference = row["absolute"]
     first, second = (_WHAT_JUDGES_ARE.get(row[name], row[name]) for name in ("first", "second"))
     estimate = as_interval(difference)

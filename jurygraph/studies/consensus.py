@@ -526,7 +526,7 @@ def report(
         "prior": model.prior.tolist(),
         "agents": {str(name): score for name, score in scores.items()},
         "intervals": _interval_source(fitted_consensus, is_refitted),
-        "annotators": _annotator_figures(model, refits),
+        "annotators": _annotator_figures(model, refits, fitted_consensus.ballots.has_order),
         "stability": stability,
         "comparison": comparison,
         "findings": _find_changes(
@@ -648,13 +648,21 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _annotator_figures(model: Consensus, refits: Refits | None) -> dict[str, Figures]:
-    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits."""
+def _annotator_figures(
+    model: Consensus, refits: Refits | None, has_order: bool
+) -> dict[str, Figures]:
+    """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
+
+    Only classes in an order have a highest and a lowest one, which leniency and strictness are about.
+    """
     rows = {}
     for name, quality in model.annotators().items():
         row = quality._asdict()
         intervals = refits.annotators[name] if refits else [None] * len(_RATES)
         for rate, interval in zip(_RATES, intervals, strict=True):
+            if rate != "accuracy" and not has_order:
+                del row[rate]
+                continue
             is_known = interval is not None and np.isfinite(interval).all()
             row[f"{rate}_interval"] = interval if is_known else None
         rows[str(name)] = row

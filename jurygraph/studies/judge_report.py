@@ -39,7 +39,11 @@ from jurygraph.studies.alternative_annotator import (
     PersonLabels,
     compare_with_people,
 )
-from jurygraph.studies.conclusions import conclude_judge, join_conclusions
+from jurygraph.studies.conclusions import (
+    conclude_differences,
+    conclude_judge,
+    join_conclusions,
+)
 from jurygraph.studies.judge import JudgedRow, JudgeStudy
 from jurygraph.studies.judgements import responses_of
 from jurygraph.studies.report import (
@@ -92,12 +96,13 @@ def report(
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
     judges = [_measure(study, need, epsilon) for study in studies]
+    differences = _compare_judges(studies)
     figures = {
         "judges": judges,
         "constant": [_constant_figures(study) for study in studies],
         "length": [_length_figures(study) for study in studies],
         "ceiling": [_ceiling_figures(study) for study in studies],
-        "differences": _compare_judges(studies),
+        "differences": differences,
         "disagreements": _list_disagreements(studies),
     }
     return Report(
@@ -105,7 +110,7 @@ def report(
         list(_sections(figures, need)),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
-        join_conclusions(judges),
+        [*join_conclusions(judges), *conclude_differences(differences)],
         symbols.JUDGES,
     )
 

@@ -318,6 +318,6 @@ def describe_question(name: str, question_matches: Sequence[str], questions: Seq
     """Return the problem of a name that is no question's, or several'."""
     if question_matches:
         return f"{quote(name)} is the end of several questions; write one of {', '.join(question_matches)}"
-    ends = [question.rpartition("/")[2] for question in questions]
+    ends = [question.rpartition(mark)[2] for question in questions for mark in "/@"]
     hint = did_you_mean(name, [*questions, *ends]) or f"there are {join_names(questions)}"
     return f"there is no question {quote(name)}; {hint}"

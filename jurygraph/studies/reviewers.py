@@ -43,7 +43,7 @@ from jurygraph.studies.alternative_annotator import (
     PersonLabels,
     compare_with_people,
 )
-from jurygraph.studies.conclusions import conclude_reviewers
+from jurygraph.studies.conclusions import conclude_reviewers, predict_alike
 from jurygraph.studies.judgements import JUDGED_STATUS, status_of
 from jurygraph.studies.reasons import Vectorizer, cosines, match_reasons, relate_reasons, tf_idf
 from jurygraph.studies.report import (
@@ -508,6 +508,7 @@ def unrated_notes(runs: Sequence[RunPredictions], parts: Sequence[ScoredPart]) -
 
 _MAX_LEVELS = 101
 """Most different scores of a dimension for which alpha is computed."""
+_ROUNDING_ERROR = 1e-12
 _FEW_REVIEWERS = 20
 _FEW_ITEMS = 20
 _MAX_ROWS = 40
@@ -640,6 +641,8 @@ def _differences(part: ScoredPart, columns: Sequence[Predictions]) -> list[Figur
         first_errors = np.abs(first.values - part.score)[:, common]
         second_errors = np.abs(second.values - part.score)[:, common]
         gaps = first_errors.mean(axis=0) - second_errors.mean(axis=0)
+        # Equal predictions may be sums in another order.
+        gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         estimate = crossed_interval(gaps, reviewer, part.group[common])
         row["absolute"] = as_interval(estimate)
         row["absolute_p"] = t_test_p(estimate)
@@ -770,7 +773,7 @@ def _sections(figures: Figures) -> Iterator[str | ReportTable]:
         "nearer to (reviewers)": "nearer",
         "farther from (reviewers)": "farther",
     }
-    yield _table(columns, figures["differences"], left=3)
+    yield _table(columns, [row for row in figures["differences"] if not predict_alike(row)], left=3)
     columns = {"similar reasons of": "reasons_of", "pairs": "pairs"}
     columns |= {"correlation with agreement": "correlation", "p": "p"}
     yield _table(columns, figures["reasons"])

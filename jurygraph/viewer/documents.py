@@ -51,6 +51,7 @@ def render_study(
     context = {
         "command": command,
         "sections": report.content,
+        "ledes": max(1, len(report.conclusion)),
         "choose_scales": choose_scales,
         "as_interval": as_interval,
         "pictures": encoded_plots,

@@ -10,9 +10,11 @@ from typing import Any
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.terms import combiner_of
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.reports.units import unit_of
 from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.schema import Trace
 from jurygraph.viewer.documents import render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import describe_run
@@ -47,17 +49,28 @@ def report_run(run: Run, index: RunIndex, most: int, advance: ProgressCallback) 
         **describe_run(index, cache(partial(unit_of, run))),
         "most_leads": _MAX_LEADS,
         "has_gates": bool(run.config.gates),
+        "has_criteria": any(
+            combiner_of(spec).counts_criteria
+            for decision in run.decisions()
+            for spec in decision.specs
+        ),
         "most": most,
         "most_rows": _MAX_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
         "worst": _explain_all(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
-        "without_reward": map(run.find_trace, without_reward),
+        "without_reward": _read_texts(run, without_reward),
         "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
     return render_document("report.html", run.folder.resolve().name, context)
+
+
+def _read_texts(run: Run, names: Iterable[str]) -> Iterator[tuple[Trace, TaskAndResponseView]]:
+    for name in names:
+        scored = run.find_scored_response(name)
+        yield scored.trace, view_task_and_response(run, scored)
 
 
 def _explain_all(

@@ -19,7 +19,7 @@ from jurygraph.messages import (
     format_plain,
     shorten,
 )
-from jurygraph.models.request import RESPONSE_KINDS
+from jurygraph.models.request import RESPONSE_KINDS, RETRYABLE
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
@@ -189,11 +189,15 @@ def format_signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 4) + 0.0:+.4f}"
 
 
+_OUTAGE_KINDS = RETRYABLE - {"timeout"}  # which code may have, too
+
+
 def format_failure(name: str) -> str:
     """Format the name of a failure: of a reply that could not be used, the response is the cause at most."""
     cause, _, kind = name.partition(" ")
-    is_reply = cause == "response" and kind in RESPONSE_KINDS
-    return f"unusable reply, {kind}" if is_reply else name
+    if cause == "response" and kind in RESPONSE_KINDS:
+        return f"unusable reply, {kind}"
+    return f"no reply, {kind}" if cause == "infrastructure" and kind in _OUTAGE_KINDS else name
 
 
 def cut(text: str, length: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jurygraph.agents.registry import BUILTIN_COMBINERS
 from jurygraph.arrays import Floats
 from jurygraph.decision.decide import ROUNDING_ERROR, reward_limits
 from jurygraph.display import format_number
@@ -192,12 +193,20 @@ def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
 def limits_of(decisions: Sequence[Decision], lowest_reward: float) -> tuple[float, float]:
     """Return the least and the greatest reward that some decisions can give; of none, any is possible.
 
+    With a combiner of one's own, which may give more than 1, they are those of the clip, if there is one.
+
     Where the `lowest_reward` of all is below what penalties cost if every gain applies, some gains do not.
     """
-    limits = [reward_limits(decision, all_apply=True) for decision in decisions] or [NO_LIMITS]
+    limits = [_decision_limits(decision, all_apply=True) for decision in decisions] or [NO_LIMITS]
     if lowest_reward < min(limits)[0] - ROUNDING_ERROR:
-        limits = [reward_limits(decision, all_apply=False) for decision in decisions]
+        limits = [_decision_limits(decision, all_apply=False) for decision in decisions]
     return min(limits)[0], max(high for _, high in limits)
+
+
+def _decision_limits(decision: Decision, *, all_apply: bool) -> tuple[float, float]:
+    if all(spec.combiner in BUILTIN_COMBINERS for spec in decision.counting_specs):
+        return reward_limits(decision, all_apply=all_apply)
+    return decision.clip or NO_LIMITS
 
 
 class UnitRewards(NamedTuple):

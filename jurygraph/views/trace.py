@@ -72,14 +72,20 @@ def view_trace(explanation: Explanation) -> TraceView:
 
 
 def criterion_texts(decision: Decision, task: Task | None) -> CriterionTexts:
-    """Return the rubric's criteria with their words; none where the task was erased."""
+    """Return the rubric's criteria with their words; none where the task was erased.
+
+    One that is alone goes by the name of its component, too: a component of one part is one line.
+    """
     if task is None or task.rubric is None:
         return {}
     texts = {}
     for spec in decision.specs:
         if combiner_of(spec).counts_criteria:
-            for criterion in task.rubric.criteria:
+            criteria = task.rubric.criteria
+            for criterion in criteria:
                 texts[spec.name, criterion.id] = f"{criterion.id} {quote_words(criterion.text)}"
+            if len(criteria) == 1:
+                texts[spec.name, spec.name] = texts[spec.name, criteria[0].id]
     return texts
 
 

@@ -236,6 +236,12 @@ def test_an_unknown_deriver_is_refused(use: str, message: str) -> None:
         deriver(use)
 
 
+def test_an_unknown_combiner_is_told_which_there_are() -> None:
+    ours = r"as package\.module\.combiner, or write mean, product, .*bradley-terry"
+    with pytest.raises(ConfigError, match=f"unknown combiner 'average'; name one {ours}"):
+        registry.load_combiner("average")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -83,7 +83,16 @@ def test_what_is_missing_is_named_with_an_example_of_the_command(
     assert (ended.code, f"Missing {problem}" in ended.err) == (2, True)
 
 
-def test_an_option_with_a_decimal_comma_is_refused_with_an_example(run: Command):
-    ended = run("score", "tasks.jsonl", "--max-cost", "1,5")
-    problem = "'--max-cost': is no number; write one such as 1.5, with a decimal point"
-    assert (ended.code, problem in ended.err) == (2, True)
+@all_rows(
+    "option, value, problem",
+    [
+        ("--max-cost", "1,5", "is no number; write one such as 1.5, with a decimal point"),
+        ("--max-calls", "x", "is no whole number; write one, such as 100"),
+        ("--limit", "1.5", "is no whole number; write one, such as 100"),
+    ],
+)
+def test_an_option_that_is_no_number_is_refused_with_an_example(
+    option: str, value: str, problem: str, run: Command
+):
+    ended = run("score", "tasks.jsonl", option, value)
+    assert (ended.code, f"'{option}': {problem}" in ended.err) == (2, True), ended.err

@@ -293,7 +293,10 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
             ("score", "empty.jsonl", "--agent-column", "agent"),
             "empty.jsonl: has no rows; name a file with one at least",
         ),
-        (("score", "chats.csv"), "--prompt-column and --response-column, or --messages-column\n"),
+        (
+            ("score", "chats.csv"),
+            "--prompt-column and --response-column, or --messages-column; it has messages\n",
+        ),
         (
             ("import", "chats", "chats.csv"),
             "score it as it is: jurygraph score chats.csv --messages-column COLUMN\n",
@@ -355,12 +358,13 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
     (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
     words = ("score", "chats.jsonl", "--set", "evaluators=[tools.match]", "--set", "reward={}")
-    lacks = "1 of 1 tasks lack what tools.match needs: reference_messages or reference_actions"
-    assert f"{lacks}; give it to them" in run(*words, "--dry-run").err
+    lacks = "tools.match: 1 of 1 tasks lack what it needs ("
+    fields = "reference_messages or reference_actions); give it to them, or take tools.match out\n"
+    assert f"{lacks}{fields}" in run(*words, "--dry-run").err
     scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (
-        "tools.match: 1 of 1 tasks lack what it needs (first row-1: the task has neither reference_messages nor "
+        f"{lacks}first row-1: the task has neither reference_messages nor "
         "reference_actions); give it to them, or take tools.match out\n"
     )
     assert cause in scored.out

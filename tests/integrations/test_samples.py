@@ -67,8 +67,12 @@ def test_a_rubric_of_broken_json_is_no_line_of_criteria(rubric: str) -> None:
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(InputError, match="has no column 'solution'; it has answer, task_id"):
         read_tasks(["2 + 2?"], [{"answer": "4", "task_id": "a"}], {"reference": "solution"})
-    with pytest.raises(InputError, match="a prompt of the trainer, `reference`: is the number 4"):
+    number = r"the trainer's prompt '2 \+ 2\?', `reference`: is the number 4"
+    with pytest.raises(InputError, match=number):
         read_task("2 + 2?", {"reference": 4})
+    empty = "prompt 'How far.', `rubric.criteria`: has 0 entries; give it at least 1"
+    with pytest.raises(InputError, match=empty):
+        read_tasks(["How far?"], [{"rubric": ""}], {"rubric": "rubric"})
     with pytest.raises(InputError, match="a completion of the trainer, `messages`: "):
         read_response(7)
     same_id = [read_task(prompt, {"id": "a"}) for prompt in ("2 + 2?", "2 + 3?")]

@@ -146,6 +146,34 @@ def test_a_run_of_a_model_has_its_requests_and_criteria(tmp_path: Path) -> None:
     ]
 
 
+class Doubled(jg.Combiner):
+    """Twice the score, which no config tells."""
+
+    name = "doubled"
+
+    def combine(self, matrices: Any, params: Any) -> jg.Component:
+        value, present = matrices["short"].mean()
+        return jg.Component(2.0 * value, present, {})
+
+
+def test_no_limits_of_rewards_are_told_where_a_combiner_of_ones_own_may_exceed_them(
+    tmp_path: Path,
+) -> None:
+    @jg.evaluator(layer="check")
+    def short(task: jg.Task, response: jg.Response) -> float:
+        return 0.75
+
+    doubled = {"doubled": {"combiner": Doubled, "inputs": {"short": "short"}}}
+    with (
+        jg.Jury(evaluators=[short], components=doubled, reward={"doubled": 1}) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        jury.score(jg.Task(id="ann", query="Write."), ["Come."])
+    facts = {row[0]: row[1] for row in export(tmp_path / "run")["Agents"].values}
+    assert facts["(no agent)"] == 1.5
+    assert "Rewards can be" not in facts
+
+
 def test_what_does_not_apply_and_what_no_model_judged_is_told_beside_a_reward(
     tmp_path: Path,
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
+from jurygraph.sources.tasks import TaskLines
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 
@@ -313,6 +314,11 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
             COLUMNS,
             "t.csv, line 1: has no column 'question'; did you mean 'question '?",
         ),
+        (
+            "question,a,b\nq,c,d\n",
+            columns(response=("a, b",)),
+            "t.csv, line 1: has no column 'a, b'; repeat the option for each",
+        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
             'question,answer\n"a\nb",c\n ,d\n',
@@ -440,9 +446,20 @@ def test_a_table_without_named_columns_and_one_with_separate_responses_are_refus
     path = write_table(tmp_path / "t.csv", ROWS)
     with pytest.raises(
         InputError,
-        match=r"t\.csv: is a table; name its columns with --prompt-column and --response",
+        match=r"t\.csv: is a table; name its .* or --messages-column; it has question, .*",
     ):
         read_tasks(path)
+    line = (
+        r'write \{"task": "t1", "text": "…"\} for each response, or score it as it is: `jurygraph '
+    )
+    with pytest.raises(
+        InputError, match=rf"t\.csv: is a table, and JSON lines are read here; {line}"
+    ):
+        read_tasks(tmp_path / "tasks.jsonl", path)
+    with pytest.raises(
+        InputError, match=r"t\.csv: .*; write \{\"id\": \"t1\", \"query\": \"…\"\} for"
+    ):
+        TaskLines(path)
     with pytest.raises(InputError, match=r"ok\.yaml: is YAML, as a config is, and not tasks; name"):
         read_tasks(tmp_path / "ok.yaml")
     with pytest.raises(

@@ -354,6 +354,17 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
     assert found["a", "c"].p < 0.001
     assert found["a", "c"].difference.value < 0.0  # nearer to people
     assert found["a", "b"].p > 0.05
+    assert not [text for text in report([better, same, worse]).conclusion if "a is nearer" in text]
+    for studies, beginning in (
+        ((worse, better), "a is nearer to people than c: its mean distance is less by 0.29 ("),
+        ((better, worse), "a is nearer to people than c: its mean distance is less by 0.29 ("),
+        ((better, replace(better, judge=same.judge)), "a and b are equally near to people on 200"),
+    ):
+        assert report(studies).conclusion[-1].startswith(beginning)
+    told = report([better, same]).conclusion[-1]
+    assert re.match(
+        r"Whether . is nearer to people than . cannot be told: its mean .* would tell", told
+    )
 
 
 @pytest.mark.exhaustive

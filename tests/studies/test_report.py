@@ -197,7 +197,15 @@ def test_a_greek_letter_that_is_printed_is_explained_once_below_its_first_use() 
     assert (first, explained) == ("a: κ 0.5", "κ: agreement")
     assert rest == ["one", "σ²_Sem: of wordings", "κ = 1"]
     assert report.to_json() == {"conclusion": ["a: κ 0.5"]}
-    assert "κ: agreement" in render_study(report, "Made", "jurygraph study made")
+    page = render_study(report, "Made", "jurygraph study made")
+    assert "κ: agreement" in page
+    assert 'class="lede">a: κ 0.5<' in page
+    two = render_study(Report({}, ["c"], conclusion=["a", "b"]), "Made", "jurygraph study made")
+    assert re.findall(r'class="(\w+)">([abc])<', two) == [
+        ("lede", "a"),
+        ("lede", "b"),
+        ("fine", "c"),
+    ]
 
 
 def test_a_wide_table_goes_on_below_with_the_columns_of_text() -> None:

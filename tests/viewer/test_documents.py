@@ -13,6 +13,7 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
+from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows
@@ -130,11 +131,23 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
-    assert re.search(r"bob/1\s*agent 1\s*Not scored: .*as the response wished", markup.text)
+    failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"
+    assert re.search(failed, markup.text)
+    assert "judge's probability" not in markup.text
     unchanged = {
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }
     assert unchanged == before
+
+
+def test_a_report_keeps_line_breaks_and_says_what_the_numbers_of_a_criterion_are(
+    rubrics: Path, tmp_path: Path
+) -> None:
+    record(tmp_path / "run", {"ann": ("Dear Ann,\r\nplease come.\n",)})
+    run_command("report", tmp_path / "run", "-o", tmp_path / "lines.html")
+    assert "Dear Ann,\nplease come.\n" in (tmp_path / "lines.html").read_text()
+    run_command("report", rubrics, "-o", tmp_path / "rubrics.html")
+    assert "is the judge's probability that" in (tmp_path / "rubrics.html").read_text()
 
 
 def test_the_sums_of_a_response_can_be_redone_by_hand(letters: Path, tmp_path: Path) -> None:
@@ -282,3 +295,16 @@ def test_a_large_run_is_not_read_for_a_notebook(
     assert "5 responses, open" in text
     assert "too large to be drawn here" in text
     assert "agent 0" not in text
+
+
+@all_rows(
+    "name, words",
+    [
+        ("response malformed", "unusable reply, malformed"),
+        ("infrastructure server", "no reply, server"),
+        ("infrastructure timeout", "infrastructure timeout"),
+        ("response RuntimeError", "response RuntimeError"),
+    ],
+)
+def test_a_failure_of_a_model_is_named_by_its_reply(name: str, words: str) -> None:
+    assert format_failure(name) == words

@@ -134,6 +134,11 @@ def test_limits_follow_from_weights_penalties_and_clip() -> None:
     assert limits_of([penalized], lowest_reward=0.0) == (-0.5, 1.0)
     assert limits_of([clipped], lowest_reward=0.0) == (0.0, 1.0)
     assert limits_of([plain, penalized], lowest_reward=0.0) == (-0.5, 2.0)
+    own = plain.specs[0].model_copy(update={"combiner": "weakest.Weakest"})
+    unknown = plain.model_copy(update={"specs": (own, *plain.specs[1:])})
+    assert limits_of([plain, unknown], lowest_reward=0.0) == (-float("inf"), float("inf"))
+    clipped = unknown.model_copy(update={"clip": (0.0, 3.0)})
+    assert limits_of([plain, clipped], lowest_reward=0.0) == (-0.5, 3.0)
     assert limits_of([], lowest_reward=0.0) == pytest.approx((-float("inf"), float("inf")))
 
 

@@ -98,6 +98,11 @@ def test_every_loss_is_named_with_the_words_of_its_criterion() -> None:
         "Sum: 2 at best - 1 - 1 = 0",
     ]
     assert criterion_texts(decision, None) == {}
+    decision = Decision(specs=(component("rubric", "flat", ("next", 1.0)),))
+    explanation = explain(decide(decision, verdict("next", score=0.0)), decision)
+    alone = task.model_copy(update={"rubric": Rubric(criteria=criteria[:1])})
+    losses = summarize_losses(explanation, criterion_texts(decision, alone))
+    assert losses.startswith("Lost 1: next “It says what to do.” 0 of 1, weight 1")
 
 
 def test_a_failure_is_told_without_the_words_of_its_machinery() -> None:

@@ -147,7 +147,7 @@ def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
         iterations=fitted.iterations,
         settings=settings,
         gold=gold,
-        warnings=tuple(list_doubts(votes, confusion, failure)),
+        warnings=tuple(list_doubts(votes, confusion, failure, gold)),
     )
 
 
@@ -288,10 +288,11 @@ def not_identifiable(votes: Votes) -> str | None:
     return f"{problem}; the estimate depends on its start or its prior"
 
 
-def list_doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str]:
+def list_doubts(votes: Votes, confusion: Floats, failure: str | None, gold: Ints) -> Iterator[str]:
     """Yield warnings that a user needs before trusting an estimate, one sentence each.
 
-    `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge.
+    `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge; `gold` [N]
+    is the class of a gold item, -1 for any other.
     """
     k = len(votes.classes)
     labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
@@ -317,14 +318,41 @@ def list_doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterato
         yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
     # Confusions of all annotators together, by their numbers of labels, [K,K].
     pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
-    for true_class, commonest_class in enumerate(pooled_confusion.argmax(axis=1).tolist()):
-        if true_class != commonest_class:
+    yield from _doubt_classes(votes, pooled_confusion, gold)
+
+
+def _doubt_classes(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
+    """Yield the classes of which hardly anything is known, and those that may mean another, by a confusion [K,K]."""
+    classes = np.arange(len(votes.classes))
+    is_rare = np.bincount(votes.label, minlength=len(classes)) <= 1
+    is_rare &= ~np.isin(classes, gold)
+    if is_rare.any():
+        yield _describe_rare_classes(votes, is_rare)
+    for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
+        if true_class != commonest_class and not is_rare[true_class]:
             called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
             yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
 
 
+def _describe_rare_classes(votes: Votes, is_rare: Bools) -> str:
+    """Return which classes have one label or none, and what they do to an accuracy: the mean over all classes."""
+    names = []
+    for rare_class in np.flatnonzero(is_rare).tolist():
+        origin = "none"
+        for row in np.flatnonzero(votes.label == rare_class).tolist():
+            annotator, item = votes.annotators[votes.annotator[row]], votes.items[votes.item[row]]
+            origin = f"{annotator}'s of {item}"
+        names.append(f"{votes.classes[rare_class]!r} ({origin})")
+    effect = "their share of every accuracy, the mean over the classes, is a guess, which lowers it"
+    remedy = "correct a slip, merge a class with another, or leave it out"
+    return f"classes with at most one label: {_join_first(names)}: {effect}; {remedy}"
+
+
 def _name_annotators(votes: Votes, chosen: Bools) -> str:
-    names = [str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()]
+    return _join_first([str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()])
+
+
+def _join_first(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
     return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 

@@ -159,6 +159,12 @@ GATE_NAMES = ("responses", "failed", "degraded", "mean", "coverage", "error_rate
 """The figures of a run that a threshold (`score --gate`) can name."""
 
 
+def describe_lacking_tasks(evaluator: str, number: int, tasks: int, detail: str) -> str:
+    """Return that some of the tasks lack what an evaluator needs, and what to do; `detail` may be empty."""
+    share = f"{number} of {tasks} tasks lack what it needs{f' ({detail})' if detail else ''}"
+    return f"{evaluator}: {share}; give it to them, or take {evaluator} out"
+
+
 class FailedRewards(NamedTuple):
     """Failed rewards, which no mean contains, apart from the others.
 
@@ -367,9 +373,8 @@ class Summary:
         sentences = []
         for name, number in sorted(self.unanswered_tasks.items()):
             response, reason = self._abstentions[name]
-            cause = f" (first {response}: {shorten(reason, 200)})" if reason else ""
-            share = f"{number} of {self.tasks} tasks lack what it needs{cause}"
-            sentences.append(f"{name}: {share}; give it to them, or take {name} out")
+            detail = f"first {response}: {shorten(reason, 200)}" if reason else ""
+            sentences.append(describe_lacking_tasks(name, number, self.tasks, detail))
         return sentences
 
     @property

@@ -57,7 +57,7 @@ def require_run(folder: Path) -> None:
         raise no_run_yet(folder)
     if member_folders(folder):
         raise InputError(f"{folder}: is a folder of runs; name one of them")
-    if is_zipfile(folder):
+    if is_zipfile(folder) and folder.suffix.lower() != ".xlsx":  # which a table is, and no bundle
         hint = f"unpack it and run `python3 -I verify.py {shell_quote(folder.resolve())}` there"
         raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
     state = "does not exist"

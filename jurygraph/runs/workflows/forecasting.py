@@ -19,7 +19,7 @@ class Forecaster:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
     `plan_notes` are those of the plans so far. `lacking` has the number of tasks without what an evaluator needs, by
-    a sentence on that.
+    its name and the fields of which one would do.
     """
 
     def __init__(self, job: TaskFileJob, stored_work: StoredWork) -> None:
@@ -28,7 +28,7 @@ class Forecaster:
         self._planner = Planner(job.jury)
         self._forecast = Forecast()
         self.plan_notes = PlanNotes()
-        self.lacking: Counter[str] = Counter()
+        self.lacking: Counter[tuple[str, str]] = Counter()
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -86,7 +86,7 @@ class Forecaster:
             fields = jury.evaluators[question.evaluator].task_fields
             view = plan.survey.views[question.view]
             if fields and all(getattr(view, name) is None for name in fields):
-                self.lacking[f"{question.evaluator} needs: {' or '.join(fields)}"] += 1
+                self.lacking[question.evaluator, " or ".join(fields)] += 1
         self._forecast.add_group(questions, responses, jury.evaluators, reusable.verdicts.values())
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)

@@ -104,7 +104,7 @@ def test_files_and_pipes_get_the_content_unchanged(hostile: Path, run: Command) 
 
 
 def test_control_characters_except_line_feeds_and_tabs_are_escaped() -> None:
-    assert escape_lines("a\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
+    assert escape_lines("a\r\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
 
 
 def test_log_warnings_are_escaped(run: Command, capsys: pytest.CaptureFixture[str]) -> None:

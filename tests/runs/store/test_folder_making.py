@@ -45,6 +45,9 @@ class TestRequireRun:
             match="is a zip file and no run; if it is an audit bundle, unpack it and run",
         ):
             require_run(tmp_path / "b.zip")
+        (tmp_path / "b.zip").rename(tmp_path / "answers.xlsx")
+        with pytest.raises(InputError, match=r"answers\.xlsx: is not a folder; name the folder"):
+            require_run(tmp_path / "answers.xlsx")
 
 
 class TestCreateFolder:

@@ -86,6 +86,17 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
     )
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e-15, 0.5])
+def test_two_judges_that_predict_the_same_have_a_sentence_and_no_difference(shift: float) -> None:
+    part = two_reviewers()
+    own = Predictions("own-history", None, part.score[None] + 0.1)
+    near = Predictions("neighbours", 10, own.values + shift)
+    result = report([(part, [own, near])])
+    is_told = "own-history and neighbours make the same predictions, as " in result.conclusion[0]
+    has_row = any("error of" in line for line in report_lines(result.sections))
+    assert (is_told, has_row) == (shift < 0.1, shift > 0.1)
+
+
 def test_alpha_counts_a_prediction_as_the_nearest_score() -> None:
     part = two_reviewers()
     drawn = np.array([[1.4, 2.4, 2.6, 9.0, 0.0, 1.9, 3.0, 3.6], part.score])
